@@ -1,0 +1,96 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// One block of settings for every target of the package.
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .strictMemorySafety(),  // SE-0458
+  .treatAllWarnings(as: .error),  // SE-0443
+  .enableUpcomingFeature("ExistentialAny"),  // SE-0335
+  .enableUpcomingFeature("InternalImportsByDefault"),  // SE-0409
+  .enableUpcomingFeature("MemberImportVisibility"),  // SE-0444
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),  // SE-0461
+  .enableUpcomingFeature("InferIsolatedConformances"),  // SE-0470
+]
+
+/// Apple platforms have their own CoreBluetooth: there the radios and our module are left out.
+#if os(Linux)
+  let coreBluetooth: [Target.Dependency] = ["CoreBluetooth"]
+#else
+  let coreBluetooth: [Target.Dependency] = []
+#endif
+
+var products: [Product] = [
+  .library(name: "BulkTransfer", targets: ["BulkTransfer"])
+]
+
+var targets: [Target] = [
+  // C: system libraries and the one folder of our own shims.
+  .systemLibrary(
+    name: "CCrypto", pkgConfig: "libcrypto",
+    providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+  .systemLibrary(
+    name: "CISAL", pkgConfig: "libisal",
+    providers: [.apt(["libisal-dev"]), .brew(["isa-l"])]),
+
+  // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
+  .target(
+    name: "BulkTransfer", dependencies: ["CCrypto", "CISAL"] + coreBluetooth,
+    swiftSettings: settings),
+  .testTarget(
+    name: "BulkTransferTests", dependencies: ["BulkTransfer"], swiftSettings: settings),
+]
+
+#if os(Linux)
+  products += [
+    .library(name: "CoreBluetooth", targets: ["CoreBluetooth"]),
+    .library(name: "Radio", targets: ["Radio"]),
+    .library(name: "VirtualRadio", targets: ["VirtualRadio"]),
+    .executable(name: "bluehaul", targets: ["bluehaul"]),
+  ]
+  targets += [
+    .target(name: "CLinux"),
+
+    // The seam between Core Bluetooth and whatever carries its bytes.
+    .target(name: "Radio", swiftSettings: settings),
+    .testTarget(name: "RadioTests", dependencies: ["Radio"], swiftSettings: settings),
+
+    // A link in software.
+    .target(name: "VirtualRadio", dependencies: ["Radio", "CLinux"], swiftSettings: settings),
+    .testTarget(
+      name: "VirtualRadioTests", dependencies: ["VirtualRadio", "Radio"],
+      swiftSettings: settings),
+
+    // What every radio must do; each radio is one argument of the suite.
+    .testTarget(
+      name: "RadioContractTests", dependencies: ["Radio", "VirtualRadio"],
+      swiftSettings: settings),
+
+    // Apple's API on a radio.
+    .target(
+      name: "CoreBluetooth", dependencies: ["Radio", "VirtualRadio"], swiftSettings: settings),
+    .testTarget(
+      name: "CoreBluetoothTests", dependencies: ["CoreBluetooth", "Radio", "VirtualRadio"],
+      swiftSettings: settings),
+
+    // The tool: a library of commands, so that tests reach them, and the executable.
+    .target(
+      name: "BluehaulTool",
+      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio"],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "bluehaul", dependencies: ["BluehaulTool"], swiftSettings: settings),
+    .testTarget(
+      name: "BluehaulToolTests", dependencies: ["BluehaulTool", "BulkTransfer"],
+      swiftSettings: settings),
+
+    // The engine on Core Bluetooth on the simulated radio, whole.
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio"],
+      swiftSettings: settings),
+  ]
+#endif
+
+let package = Package(
+  name: "bluehaul", platforms: [.macOS(.v15), .iOS(.v18)], products: products, targets: targets)

@@ -1,0 +1,68 @@
+public import Dispatch
+internal import Synchronization
+
+/// Carries events from a radio to a dispatch queue: in order, without waiting, one hop for many events.
+///
+/// Made to be a radio's event sink: ``post(_:)`` may be called with any lock held. While events wait or their handler runs, the
+/// inbox holds an activity of the clock, so that simulated time stands still.
+public final class EventInbox<Event: Sendable>: Sendable {
+  private struct State {
+    var waiting: [Event] = []
+    var isDraining = false
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+  private let queue: DispatchQueue
+  private let clock: any RadioClock
+  private let handler: @Sendable (Event) -> Void
+
+  /// Makes an inbox whose `handler` runs on `queue`.
+  ///
+  /// Handlers never overlap, also when `queue` is concurrent.
+  public init(queue: DispatchQueue, clock: any RadioClock, handler: @escaping @Sendable (Event) -> Void) {
+    self.queue = queue
+    self.clock = clock
+    self.handler = handler
+  }
+
+  /// Appends an event; its handler runs later on the queue.
+  public func post(_ event: Event) {
+    let mustStart = state.withLock { state in
+      guard !state.isClosed else { return false }
+      state.waiting.append(event)
+      defer { state.isDraining = true }
+      return !state.isDraining
+    }
+    if mustStart {
+      clock.beginActivity()
+      queue.async { self.drain() }
+    }
+  }
+
+  /// Drops what waits and everything posted from now on.
+  public func close() {
+    state.withLock {
+      $0.isClosed = true
+      $0.waiting.removeAll()
+    }
+  }
+
+  private func drain() {
+    while let events = nextBatch() {
+      for event in events where !state.withLock({ $0.isClosed }) { handler(event) }
+    }
+    clock.endActivity()
+  }
+
+  private func nextBatch() -> [Event]? {
+    state.withLock { state in
+      guard !state.waiting.isEmpty else {
+        state.isDraining = false
+        return nil
+      }
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+  }
+}

@@ -1,0 +1,2 @@
+import BluehaulTool
+print("bluehaul")
