@@ -1,0 +1,55 @@
+/// Writes sizes, rates and times for people, the same on every machine.
+enum Amounts {
+  /// `512 B`, `210.0 KiB`, `3.4 MiB`.
+  static func bytes(_ count: Int) -> String {
+    if count < 1024 { return "\(count) B" }
+    var unit = 1024
+    for (index, name) in ["KiB", "MiB", "GiB"].enumerated() {
+      if index == 2 || count / unit < 1024 {
+        let tenths = count / unit * 10 + count % unit * 10 / unit
+        return "\(tenths / 10).\(tenths % 10) \(name)"
+      }
+      unit *= 1024
+    }
+    return "\(count) B"
+  }
+
+  /// As ``bytes(_:)``, a second.
+  static func rate(_ bytesPerSecond: Double) -> String {
+    guard bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "–" }
+    return bytes(Int(min(bytesPerSecond, 1e15))) + "/s"
+  }
+
+  /// `12 ms`, `1.8 s`, `42 s`, `3 min 05 s`, `2 h 03 min`.
+  static func time(_ duration: Duration) -> String {
+    let milliseconds = max(0, Self.milliseconds(duration))
+    let seconds = milliseconds / 1000
+    switch milliseconds {
+    case 0..<1000: return "\(milliseconds) ms"
+    case 0..<10_000: return "\(seconds).\(milliseconds % 1000 / 100) s"
+    case 0..<60_000: return "\(seconds) s"
+    case 0..<3_600_000: return "\(seconds / 60) min \(padded(seconds % 60)) s"
+    default: return "\(seconds / 3600) h \(padded(seconds % 3600 / 60)) min"
+    }
+  }
+
+  /// Whole milliseconds, at most what an hour of centuries holds.
+  static func milliseconds(_ duration: Duration) -> Int {
+    let (seconds, attoseconds) = duration.components
+    return Int(min(max(seconds, -1_000_000_000_000), 1_000_000_000_000)) * 1000
+      + Int(attoseconds / 1_000_000_000_000_000)
+  }
+
+  /// Seconds with a fraction, for JSON.
+  static func seconds(_ duration: Duration) -> Double { Double(milliseconds(duration)) / 1000 }
+
+  /// A ratio with three digits, for people.
+  static func ratio(_ value: Double) -> String {
+    guard value.isFinite, value >= 0 else { return "–" }
+    let thousandths = Int((min(value, 1000) * 1000).rounded())
+    let digits = String(thousandths % 1000)
+    return "\(thousandths / 1000)." + String(repeating: "0", count: 3 - digits.count) + digits
+  }
+
+  private static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}

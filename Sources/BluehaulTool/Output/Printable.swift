@@ -1,0 +1,48 @@
+/// Makes names and texts that come from a device, a file or the command line safe to print.
+enum Printable {
+  /// `text` without anything that moves the cursor, breaks the line or hides its order; at most `limit` characters.
+  static func text(_ text: String, limit: Int = 200) -> String {
+    var result = ""
+    var length = 0
+    for scalar in text.unicodeScalars {
+      let piece =
+        isHarmless(scalar) ? String(scalar) : "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+      length += piece.unicodeScalars.count
+      if length > limit { return result + "…" }
+      result += piece
+    }
+    return result
+  }
+
+  /// The columns that `text` takes in a terminal: two for the wide scripts, none for marks that combine.
+  static func width(of text: some StringProtocol) -> Int {
+    text.reduce(0) { sum, character in
+      guard let first = character.unicodeScalars.first else { return sum }
+      return sum + (wide.contains { $0.contains(first.value) } ? 2 : 1)
+    }
+  }
+
+  /// The longest beginning of `text` that fits `columns`.
+  static func prefix(of text: String, columns: Int) -> String {
+    var result = ""
+    var used = 0
+    for character in text {
+      used += width(of: String(character))
+      if used > columns { break }
+      result.append(character)
+    }
+    return result
+  }
+
+  private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
+    default: true
+    }
+  }
+
+  private static let wide: [ClosedRange<UInt32>] = [
+    0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60,
+    0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD,
+  ]
+}

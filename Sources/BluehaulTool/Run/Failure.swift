@@ -1,0 +1,60 @@
+internal import BulkTransfer
+
+/// The error that ends a run: what happened, what to do, and the exit code.
+struct Failure: Hashable, Sendable {
+  /// A stable word, as it appears in JSON.
+  let code: String
+  let message: String
+  let advice: String?
+  let exitCode: ExitCode
+
+  init(code: String, message: String, advice: String?, exitCode: ExitCode) {
+    self.code = code
+    self.message = Printable.text(message, limit: 600)
+    self.advice = advice.map { Printable.text($0, limit: 600) }
+    self.exitCode = exitCode
+  }
+
+  /// One line that says what happened, and one that says what to do.
+  var text: String { "bluehaul: \(message)\n" + (advice.map { "\($0)\n" } ?? "") }
+
+  /// Reads any error that a command throws.
+  init(_ error: any Error) {
+    switch error {
+    case let error as UsageError:
+      self.init(code: "usage", message: error.message, advice: error.advice, exitCode: .usage)
+    case let error as TransferError:
+      self.init(
+        code: error.code.rawValue, message: error.message, advice: error.advice,
+        exitCode: ExitCode(for: error.code))
+    case let error as Failure:
+      self = error
+    case is CancellationError:
+      self.init(code: "cancelled", message: "interrupted", advice: nil, exitCode: .interrupted)
+    default:
+      self.init(
+        code: "internal", message: "unexpected error: \(error)", advice: "please report this as a fault",
+        exitCode: .internalError)
+    }
+  }
+}
+
+extension Failure: Error {}
+
+extension ExitCode {
+  /// The exit code of a kind of failure.
+  init(for code: TransferError.Code) {
+    switch code {
+    case .unusableFile, .malformedFile: self = .badFile
+    case .invalidArgument: self = .usage
+    case .storage, .diskFull, .damagedState: self = .localStorage
+    case .locked: self = .locked
+    case .radioUnavailable, .deviceNotFound: self = .notFound
+    case .disconnected, .timedOut: self = .linkLost
+    case .unsupportedDevice, .refused, .protocolViolation: self = .refused
+    case .verificationFailed: self = .verificationFailed
+    case .cancelled: self = .interrupted
+    default: self = .internalError
+    }
+  }
+}

@@ -1,0 +1,55 @@
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// SIGINT and SIGTERM: the first asks the running command to end in order, the second ends the process at once.
+///
+/// The signals keep their default action: a dispatch source on Linux sees nothing of an ignored signal.
+public final class Interrupts: Sendable {
+  private struct State {
+    var count = 0
+    var handler: (@Sendable () -> Void)?
+  }
+
+  private let state = Mutex(State())
+  private let exit: @Sendable () -> Void
+
+  /// Makes one that is told of signals by ``raise()``; `exit` ends the process.
+  public init(exit: @escaping @Sendable () -> Void) { self.exit = exit }
+
+  /// Listens to the signals of this process, for the rest of its life.
+  public static func ofProcess() -> Interrupts {
+    let interrupts = Interrupts(exit: { _exit(ExitCode.interrupted.rawValue) })
+    let queue = DispatchQueue(label: "bluehaul.signals")
+    for signal in [SIGINT, SIGTERM] {
+      let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
+      // The handler holds the source: it lives as long as the process.
+      source.setEventHandler {
+        withExtendedLifetime(source) { interrupts.raise() }
+      }
+      source.resume()
+    }
+    return interrupts
+  }
+
+  /// Sets what the first signal does; it is done at once where the signal has been already.
+  func onFirst(_ handler: @escaping @Sendable () -> Void) {
+    let isLate = state.withLock { state in
+      state.handler = handler
+      return state.count > 0
+    }
+    if isLate { handler() }
+  }
+
+  /// Whether there was a signal.
+  var happened: Bool { state.withLock { $0.count > 0 } }
+
+  /// Does what a signal does.
+  func raise() {
+    let (count, handler) = state.withLock { state in
+      state.count += 1
+      return (state.count, state.handler)
+    }
+    if count > 1 { exit() } else { handler?() }
+  }
+}

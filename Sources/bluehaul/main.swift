@@ -1,2 +1,0 @@
-import BluehaulTool
-print("bluehaul")

@@ -1,0 +1,10 @@
+import Synchronization
+
+/// A clock that stands still until it is moved.
+final class SettableTime: Sendable {
+  private let time = Mutex(Duration.zero)
+
+  var now: Duration { time.withLock { $0 } }
+
+  func advance(by duration: Duration) { time.withLock { $0 += duration } }
+}
