@@ -52,18 +52,21 @@ import Testing
 
   @Test(
     arguments: [
-      ("0x26000..0x40000", AddressRange(start: 0x26000, end: 0x40000)),
-      ("0x26000+64KiB", AddressRange(start: 0x26000, end: 0x36000)),
-      ("0x26000+0x100", AddressRange(start: 0x26000, end: 0x26100)),
-      ("0..16", AddressRange(start: 0, end: 16)),
+      ("0x26000-0x3FFFF", AddressRange(first: 0x26000, last: 0x3FFFF)),
+      ("0x26000+64KiB", AddressRange(first: 0x26000, last: 0x35FFF)),
+      ("0X26000+0x100", AddressRange(first: 0x26000, last: 0x260FF)),
+      ("0-16", AddressRange(first: 0, last: 16)),
+      ("16-16", AddressRange(first: 16, last: 16)),
+      ("0xFFFFFFFFFFFFFFFF+1", AddressRange(first: .max, last: .max)),
     ])
   func addresses(text: String, range: AddressRange) throws {
     #expect(try ValueSyntax<AddressRange>.addressRange.read(text) == range)
   }
 
   @Test(arguments: [
-    "", "..", "0x26000", "0x40000..0x26000", "16..16", "0x..0x10", "0x-1..5", "-1..5", "26000h..5", "1+",
-    "0xFFFFFFFFFFFFFFFF+1",
+    "", "-", "0x26000", "0x40000-0x26000", "0x-0x10", "0x-1-5", "-1-5", "26000h-5", "1+", "1+0", "0x+1+5",
+    "1--5",
+    "0xFFFFFFFFFFFFFFFF+2", "0..5",
   ])
   func addressesThatAreNone(text: String) {
     #expect(throws: InvalidValue.self) { try ValueSyntax<AddressRange>.addressRange.read(text) }

@@ -53,47 +53,38 @@ extension ValueSyntax where Value == Duration {
   }
 }
 
-/// Addresses `START..END` (END is the first one left out) or `START+SIZE`.
+/// Addresses `START-END`, both of them taken, as a manifest writes them; or `START+SIZE`.
 struct AddressRange: Hashable, Sendable {
-  let start: UInt64
-  let end: UInt64
+  let first: UInt64
+  let last: UInt64
 
   /// A number in decimal, or in hexadecimal after `0x`.
   static func number(_ text: some StringProtocol) -> UInt64? {
-    guard text.first.map({ $0 != "+" && $0 != "-" }) == true else { return nil }
-    if text.hasPrefix("0x") || text.hasPrefix("0X") {
-      guard text.dropFirst(2).first != "+", text.dropFirst(2).first != "-" else { return nil }
-      return UInt64(text.dropFirst(2), radix: 16)
-    }
-    return UInt64(text, radix: 10)
+    let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
+    let digits = isHexadecimal ? String(text.dropFirst(2)) : String(text)
+    guard digits.first?.isHexDigit == true else { return nil }
+    return UInt64(digits, radix: isHexadecimal ? 16 : 10)
   }
 }
 
 extension ValueSyntax where Value == AddressRange {
   static var addressRange: Self {
     Self("RANGE") { text throws(InvalidValue) in
-      let form = "is not a range of addresses such as 0x26000..0x40000 or 0x26000+64KiB"
-      let start: UInt64?
-      let end: UInt64?
-      if let dots = text.firstRange(of: "..") {
-        start = AddressRange.number(text[..<dots.lowerBound])
-        end = AddressRange.number(text[dots.upperBound...])
-      } else if let plus = text.firstIndex(of: "+") {
-        start = AddressRange.number(text[..<plus])
-        let length = try? ValueSyntax<Int>.size().read(String(text[text.index(after: plus)...]))
-        let hexadecimal = AddressRange.number(text[text.index(after: plus)...])
-        end = start.flatMap { start in
-          (length.map(UInt64.init) ?? hexadecimal).flatMap { length in
-            let sum = start.addingReportingOverflow(length)
-            return sum.overflow ? nil : sum.partialValue
-          }
-        }
-      } else {
-        throw InvalidValue(form)
+      let form = InvalidValue("is not a range of addresses such as 0x26000-0x3FFFF or 0x26000+64KiB")
+      guard let sign = text.firstIndex(where: { $0 == "-" || $0 == "+" }) else { throw form }
+      guard let first = AddressRange.number(text[..<sign]) else { throw form }
+      let behind = String(text[text.index(after: sign)...])
+      if text[sign] == "-" {
+        guard let last = AddressRange.number(behind) else { throw form }
+        guard first <= last else { throw InvalidValue("is an empty range: its end is below its start") }
+        return AddressRange(first: first, last: last)
       }
-      guard let start, let end else { throw InvalidValue(form) }
-      guard start < end else { throw InvalidValue("is an empty range: its end is not above its start") }
-      return AddressRange(start: start, end: end)
+      let size = AddressRange.number(behind) ?? (try? ValueSyntax<Int>.size().read(behind)).map(UInt64.init)
+      guard let size else { throw form }
+      guard size > 0 else { throw InvalidValue("is an empty range") }
+      let (last, overflow) = first.addingReportingOverflow(size - 1)
+      guard !overflow else { throw InvalidValue("reaches beyond the highest address") }
+      return AddressRange(first: first, last: last)
     }
   }
 }
