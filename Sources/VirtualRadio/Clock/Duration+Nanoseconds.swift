@@ -1,0 +1,10 @@
+extension Duration {
+  /// Whole nanoseconds, rounded toward zero; what 64 bits cannot hold becomes the nearest that they can.
+  var inNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    guard !overflows else { return seconds < 0 ? .min : .max }
+    let (sum, carries) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+    return carries ? (seconds < 0 ? .min : .max) : sum
+  }
+}

@@ -1,0 +1,149 @@
+/// The most payload that a link can carry in one direction, by arithmetic: what a measured rate is compared with.
+///
+/// Packets are sized, paired with empty answers and filled into connection events as ``LinkLayer`` does it, with a source that never runs dry.
+public struct LinkCeiling: Hashable, Sendable {
+  /// Of which link.
+  public let parameters: LinkParameters
+
+  /// Makes the ceiling of a link.
+  public init(_ parameters: LinkParameters) { self.parameters = parameters }
+
+  /// Write commands (or notifications) of `valueLength` octets each; nil: the ATT MTU less 3.
+  ///
+  /// An attribute value has at most 512 octets, so real traffic at ATT MTU 516 and 517 stays just below.
+  public func writesWithoutResponse(valueLength: Int? = nil) -> Flow {
+    let length = max(valueLength ?? parameters.attMTU - 3, 0)
+    return Flow(parameters, payload: length, frames: [4 + 3 + length])
+  }
+
+  /// Service data units of `sdu` octets on a credit-based channel, in K-frames of at most `mps` octets; nil: data length less 4, one
+  /// packet a frame. Credits are taken to be plenty.
+  public func channel(sdu: Int, mps: Int? = nil) -> Flow {
+    let mps = max(mps ?? parameters.dataLength - 4, 23)
+    var frames: [Int] = []
+    var left = max(sdu, 1)
+    while left > 0 {
+      // The first K-frame of an SDU carries its length in two octets.
+      let lengthField = frames.isEmpty ? 2 : 0
+      let part = min(left, mps - lengthField)
+      frames.append(4 + lengthField + part)
+      left -= part
+    }
+    return Flow(parameters, payload: max(sdu, 1), frames: frames)
+  }
+}
+
+extension LinkCeiling {
+  /// A stream of equal units (values, SDUs), each a fixed sequence of packets.
+  public struct Flow: Hashable, Sendable {
+    /// Payload octets of one unit.
+    public let payload: Int
+
+    private let timing: LinkTiming
+    private let errorRate: Double
+    /// Payloads of the packets of one unit.
+    private let packets: [Int]
+
+    init(_ parameters: LinkParameters, payload: Int, frames: [Int]) {
+      self.payload = payload
+      timing = LinkTiming(parameters)
+      errorRate = min(max(parameters.packetErrorRate, 0), 0.99)
+      let dataLength = timing.dataLength
+      packets = frames.flatMap { frame in
+        stride(from: 0, to: frame, by: dataLength).map { min(dataLength, frame - $0) }
+      }
+    }
+
+    /// Octets per second if connection events had no borders and no packet were lost.
+    public var asymptote: Double {
+      let cycle = packets.reduce(0) { $0 + timing.pair($1, 0) }
+      return Double(payload) * 1_000_000 / Double(cycle)
+    }
+
+    /// Octets per second in the long run: whole pairs in each interval, at most the packet limit, lost packets sent again.
+    ///
+    /// With a packet error rate this is an expectation.
+    public var sustained: Double {
+      // The packet that an event starts with repeats sooner or later; between two repetitions the rate is exact.
+      var seen: [Int: (events: Int, packets: Int)] = [:]
+      var first = 0
+      var events = 0
+      var sent = 0
+      while true {
+        if let earlier = seen[first] {
+          let seconds = Double((events - earlier.events) * timing.interval) / 1_000_000
+          let units = Double(sent - earlier.packets) / Double(packets.count)
+          return units * Double(payload) / seconds
+            * yield(ofPairs: sent - earlier.packets, in: events - earlier.events)
+        }
+        seen[first] = (events, sent)
+        let count = packetsInEvent(startingWith: first)
+        events += 1
+        sent += count
+        first = (first + count) % packets.count
+      }
+    }
+
+    /// Whole units sent in the first `count` connection events, without loss.
+    public func units(inEvents count: Int) -> Int {
+      var sent = 0
+      for _ in 0..<max(count, 0) { sent += packetsInEvent(startingWith: sent % packets.count) }
+      return sent / packets.count
+    }
+
+    private func packetsInEvent(startingWith first: Int) -> Int {
+      var left = timing.interval
+      var count = 0
+      while count < timing.pairsPerEvent {
+        left -= timing.pair(packets[(first + count) % packets.count], 0)
+        guard left >= 0 else { break }
+        count += 1
+      }
+      return count
+    }
+
+    /// The share of pairs that moves on to the next packet when some are lost.
+    ///
+    /// Both packets of a pair must arrive; two invalid ones in a row at either side close the event.
+    private func yield(ofPairs pairs: Int, in events: Int) -> Double {
+      guard errorRate > 0, pairs > 0, events > 0 else { return 1 }
+      let mean = Double(pairs) / Double(events)
+      let low = Int(mean)
+      let share = mean - Double(low)
+      let expected = (1 - share) * expectedProgress(inPairs: low) + share * expectedProgress(inPairs: low + 1)
+      return expected / mean
+    }
+
+    /// The chain of what both sides have seen at the start of a pair.
+    private struct PairState: Hashable {
+      /// The last packet that the peripheral (the central) received was invalid.
+      var isPeripheralWarned = false
+      var isCentralWarned = false
+      /// The peripheral has the packet already; only its acknowledgement was lost.
+      var isReceived = false
+    }
+
+    private func expectedProgress(inPairs pairs: Int) -> Double {
+      var open: [PairState: Double] = [PairState(): 1]
+      var progress = 0.0
+      for _ in 0..<pairs {
+        var next: [PairState: Double] = [:]
+        for (state, probability) in open {
+          for isLost in [false, true] where !(isLost && state.isPeripheralWarned) {
+            let isReceived = state.isReceived || !isLost
+            let share = probability * (isLost ? errorRate : 1 - errorRate)
+            let answered = PairState(isPeripheralWarned: isLost)
+            next[answered, default: 0] += share * (1 - errorRate)
+            if isReceived { progress += share * (1 - errorRate) }
+            guard !state.isCentralWarned else { continue }
+            let unanswered = PairState(
+              isPeripheralWarned: isLost, isCentralWarned: true, isReceived: isReceived)
+            next[unanswered, default: 0] += share * errorRate
+          }
+        }
+        open = next
+      }
+      return progress
+    }
+  }
+}

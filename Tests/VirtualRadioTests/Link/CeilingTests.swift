@@ -1,0 +1,127 @@
+import Testing
+
+@testable import VirtualRadio
+
+@Suite("Link ceiling and link layer against the reference table") struct CeilingTests {
+  /// 0.2 % and the rounding of a figure that is given with one decimal.
+  private func isNear(_ kilobits: Double, _ expected: Double) -> Bool {
+    abs(kilobits - expected) <= expected * 0.002 + 0.05
+  }
+
+  @Test("the ceiling's arithmetic equals the table", arguments: CeilingCell.all)
+  func ceilingEqualsTable(_ cell: CeilingCell) {
+    let flow = cell.flow
+    let seconds = Double(CeilingCell.events) * cell.interval / 1000
+    let kilobits = Double(flow.units(inEvents: CeilingCell.events) * flow.payload) * 8 / 1000 / seconds
+    #expect(isNear(kilobits, cell.kilobits))
+    // Counting whole units of a finite time falls short by less than one unit.
+    let unit = Double(flow.payload) * 8 / 1000 / seconds
+    #expect(flow.sustained * 8 / 1000 >= kilobits - 0.001)
+    #expect(flow.sustained * 8 / 1000 <= kilobits + unit + 0.001)
+  }
+
+  @Test("the link layer with an endless source reaches the table", arguments: CeilingCell.all)
+  func linkLayerEqualsTable(_ cell: CeilingCell) {
+    var source = EndlessSource(cell)
+    var link = LinkLayer(parameters: cell.parameters, generator: SeededGenerator(seed: 1), now: .zero)
+    let end = cell.parameters.connectionInterval * CeilingCell.events
+    var outputs: [LinkOutput] = []
+    source.fill(&link, now: .zero)
+    while let wakeup = link.nextWakeup, wakeup < end {
+      link.advance(to: wakeup, into: &outputs)
+      source.take(outputs)
+      outputs.removeAll(keepingCapacity: true)
+      source.fill(&link, now: wakeup)
+    }
+    let seconds = Double(CeilingCell.events) * cell.interval / 1000
+    #expect(isNear(Double(source.payloadDelivered) * 8 / 1000 / seconds, cell.kilobits))
+  }
+
+  @Test(
+    "asymptotes, plain and encrypted",
+    arguments: [
+      (.le1M, .writes(mtu: 23), 27, 236.7, 226.0), (.le1M, .writes(mtu: 247), 27, 295.4, 281.8),
+      (.le1M, .writes(mtu: 185), 251, 738.3, 726.5), (.le1M, .writes(mtu: 247), 251, 790.9, 780.8),
+      (.le1M, .writes(mtu: 498), 251, 802.3, 792.0), (.le2M, .writes(mtu: 23), 27, 322.6, 312.5),
+      (.le2M, .writes(mtu: 185), 251, 1272.7, 1255.2), (.le2M, .writes(mtu: 247), 251, 1402.3, 1386.4),
+      (.le2M, .writes(mtu: 498), 251, 1422.4, 1406.2), (.le2M, .writes(mtu: 517), 251, 1266.0, 1247.6),
+      (.codedS2, .writes(mtu: 247), 251, 372.5, 368.0), (.codedS8, .writes(mtu: 247), 251, 109.6, 108.1),
+      (.le1M, .channel(mps: 247, sdu: 4096), 251, 796.3, 786.0),
+      (.le1M, .channel(mps: 247, sdu: 65535), 251, 800.2, 790.0),
+      (.le2M, .channel(mps: 247, sdu: 245), 251, 1408.0, 1392.0),
+      (.le2M, .channel(mps: 247, sdu: 65535), 251, 1418.5, 1402.3),
+      (.codedS2, .channel(mps: 247, sdu: 4096), 251, 374.6, 370.0),
+      (.codedS8, .channel(mps: 247, sdu: 4096), 251, 110.6, 109.0),
+    ] as [(PHY, CeilingCell.Carrier, Int, Double, Double)])
+  func asymptotes(
+    _ phy: PHY, _ carrier: CeilingCell.Carrier, _ dataLength: Int, _ plain: Double, _ encrypted: Double
+  ) {
+    let cell = CeilingCell(
+      phy: phy, carrier: carrier, dataLength: dataLength, interval: 4000, kilobits: plain)
+    for (isEncrypted, expected) in [(false, plain), (true, encrypted)] {
+      var parameters = cell.parameters
+      parameters.isEncrypted = isEncrypted
+      let flow =
+        switch carrier {
+        case .writes: LinkCeiling(parameters).writesWithoutResponse()
+        case .channel(let mps, let sdu): LinkCeiling(parameters).channel(sdu: sdu, mps: mps)
+        }
+      #expect(isNear(flow.asymptote * 8 / 1000, expected))
+      // At an interval of 4 s the borders of events cost next to nothing: the link layer comes as near.
+      var link = LinkLayer(parameters: parameters, generator: SeededGenerator(seed: 1), now: .zero)
+      var source = EndlessSource(cell)
+      var outputs: [LinkOutput] = []
+      source.fill(&link, now: .zero)
+      while let wakeup = link.nextWakeup, wakeup < .seconds(40) {
+        link.advance(to: wakeup, into: &outputs)
+        source.take(outputs)
+        outputs.removeAll(keepingCapacity: true)
+        source.fill(&link, now: wakeup)
+      }
+      let kilobits =
+        Double(source.frameOctetsDelivered) / Double(source.frameOctetsInUnit)
+        * Double(flow.payload) * 8 / 1000 / 40
+      #expect(abs(kilobits - expected) <= expected * 0.005)
+    }
+  }
+}
+
+/// A sender that always has the next frame, and the receiver that counts.
+struct EndlessSource {
+  private let frames: [[UInt8]]
+  private let payload: Int
+  private var next = 0
+  private var framesDelivered = 0
+  private(set) var frameOctetsDelivered = 0
+
+  init(_ cell: CeilingCell) {
+    payload = cell.flow.payload
+    var lengths: [Int] = []
+    switch cell.carrier {
+    case .writes(let mtu): lengths = [mtu + 4]
+    case .channel(let mps, let sdu):
+      var left = sdu + 2
+      while left > 0 {
+        lengths.append(4 + min(left, mps))
+        left -= min(left, mps)
+      }
+    }
+    frames = lengths.map { [UInt8](repeating: 0x5A, count: $0) }
+  }
+
+  var payloadDelivered: Int { framesDelivered / frames.count * payload }
+  var frameOctetsInUnit: Int { frames.reduce(0) { $0 + $1.count } }
+
+  mutating func fill(_ link: inout LinkLayer, now: Duration) {
+    while link.hasRoom(.central), link.enqueue(frames[next], from: .central, now: now) {
+      next = (next + 1) % frames.count
+    }
+  }
+
+  mutating func take(_ outputs: [LinkOutput]) {
+    for case .delivered(to: .peripheral, let frame, _) in outputs {
+      framesDelivered += 1
+      frameOctetsDelivered += frame.count
+    }
+  }
+}
