@@ -53,8 +53,8 @@ public protocol ReceiverStorage: AnyObject, Sendable {
 
   /// Begins an object, or goes on with it.
   ///
-  /// - Throws: `refused` for a name, size or existing file that the policy does not allow; `diskFull` if there is not room for the rest;
-  ///   `locked` if the part is in use; `storage` if the medium fails. The message is fit to be sent to the peer.
+  /// - Throws: `objectTooLarge`, `nameNotAcceptable` or `nameTaken` for what the policy does not allow; `diskFull` if there is not room
+  ///   for the rest; `locked` if the part is in use; `storage` if the medium fails. The message is fit to be sent to the peer.
   func open(_ object: ReceivedObject) throws(TransferError) -> StorageOpening
 }
 
@@ -85,7 +85,7 @@ public protocol ReceiverPart: AnyObject, Sendable {
   ///
   /// - Parameter digest: the SHA-256 of all bytes, computed from ``read(at:count:)`` after the last write.
   /// - Returns: where it is now.
-  /// - Throws: `verificationFailed` if `digest` is not the object's or bytes are missing: the part stays as it is; `refused` if another
+  /// - Throws: `verificationFailed` if `digest` is not the object's or bytes are missing: the part stays as it is; `nameTaken` if another
   ///   file has taken the name meanwhile and the policy forbids to replace it.
   func commit(verified digest: SHA256Digest) throws(TransferError) -> String
 
@@ -108,6 +108,15 @@ extension ReceiverPart {
     }
     return try hasher.finalize()
   }
+}
+
+extension TransferError.Code {
+  /// The object is larger than the storage ever takes.
+  public static let objectTooLarge = Self(rawValue: "object-too-large")
+  /// The name that came over the air is none that the storage gives to a file.
+  public static let nameNotAcceptable = Self(rawValue: "name-not-acceptable")
+  /// Something else has that name already and is not to be replaced.
+  public static let nameTaken = Self(rawValue: "name-taken")
 }
 
 extension TransferError {

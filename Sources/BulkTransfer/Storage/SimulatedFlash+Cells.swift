@@ -55,7 +55,7 @@ extension SimulatedFlash {
       }
       guard object.size <= profile.capacity else {
         throw TransferError(
-          .refused, "the object has \(object.size) bytes, the flash holds \(profile.capacity)",
+          .objectTooLarge, "the object has \(object.size) bytes, the flash holds \(profile.capacity)",
           advice: "build a smaller image")
       }
       var slot = parts[object.sha256] ?? Slot(size: object.size)

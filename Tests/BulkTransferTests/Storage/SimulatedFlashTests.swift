@@ -179,7 +179,7 @@ struct SimulatedFlashTests {
     let flash = SimulatedFlash(profile: .init(capacity: 1000))
     #expect(try flash.limits() == StorageLimits(largestObject: 1000, freeSpace: 1000))
     let error = #expect(throws: TransferError.self) { try flash.open(ReceivedObject(pattern(1001))) }
-    #expect(error?.code == .refused)
+    #expect(error?.code == .objectTooLarge)
     #expect(error?.message.contains("1001") == true && error?.message.contains("1000") == true)
 
     let bytes = pattern(600)

@@ -1,0 +1,77 @@
+internal import Foundation
+internal import Synchronization
+
+/// An exclusive claim by means of flock(2) on a lock file, which names the process that holds it.
+///
+/// The kernel drops it when the process ends, however it ends; a lock file that is left behind does no harm.
+final class FileLock: Sendable {
+  private let path: String
+  private let operations: any FileOperations
+  private let file: Mutex<OpenFile?>
+
+  /// Claims the lock file at `path`, creating it if needed.
+  ///
+  /// - Parameter purpose: what is claimed, as the object of "another process works on".
+  /// - Throws: `locked`, with the pid of the holder, if it is taken.
+  init(
+    path: String, purpose: String, operations: any FileOperations = SystemFileOperations()
+  ) throws(TransferError) {
+    self.path = path
+    self.operations = operations
+    do {
+      file = Mutex(try Self.claim(path, purpose, operations))
+    } catch let error as SystemError {
+      throw .failure(error, to: "lock", path)
+    } catch let error as TransferError {
+      throw error
+    } catch {
+      throw TransferError(.storage, "cannot lock \(path.printable)")
+    }
+  }
+
+  /// Gives the lock up and keeps the file. Idempotent; implied when the last reference goes.
+  func release() {
+    file.withLock { $0 = nil }
+  }
+
+  /// Gives the lock up and removes its file.
+  func removeAndRelease() {
+    file.withLock { file in
+      guard file != nil else { return }
+      let (parent, name) = path.splitLastComponent
+      // Removed before it is released, so that nobody's lock is removed; who waits for this file finds it gone and makes a new one.
+      if let folder = try? OpenFile(parent, flags: O_RDONLY | O_DIRECTORY, operations) {
+        try? operations.remove(name, in: folder.descriptor)
+      }
+      file = nil
+    }
+  }
+
+  private static func claim(
+    _ path: String, _ purpose: String, _ operations: any FileOperations
+  ) throws -> OpenFile {
+    // Between open and flock the holder may remove the file; then the lock would be on a file that no other process can see.
+    for _ in 0..<100 {
+      let file = try OpenFile(
+        path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600, operations)
+      guard try operations.lock(file.descriptor) else {
+        let note = try operations.read(file.descriptor, at: 0, count: 32)
+        let digits = String(decoding: note, as: UTF8.self).prefix { $0.isASCII && $0.isNumber }
+        let holder = digits.isEmpty ? "another process" : "another process (pid \(digits))"
+        throw TransferError(
+          .locked, "\(holder) works on \(purpose)", advice: "wait until it has ended, or end it",
+          isRetriable: true)
+      }
+      let own = try operations.status(of: file.descriptor)
+      guard let seen = try? operations.status(of: path, in: nil, followingLinks: false),
+        seen.inode == own.inode,
+        seen.device == own.device
+      else { continue }
+      try operations.truncate(file.descriptor, to: 0)
+      try operations.write(file.descriptor, Data("\(getpid())\n".utf8), at: 0)
+      return file
+    }
+    throw TransferError(
+      .locked, "other processes keep taking the lock of \(purpose)", advice: "try again", isRetriable: true)
+  }
+}

@@ -1,0 +1,171 @@
+internal import Foundation
+
+/// The file system of this machine.
+struct SystemFileOperations: FileOperations {
+  func open(_ name: String, in directory: Int32?, flags: Int32, mode: UInt32) throws(SystemError) -> Int32 {
+    try retrying("openat") {
+      unsafe openat(directory ?? AT_FDCWD, name, flags | O_CLOEXEC, mode_t(truncatingIfNeeded: mode))
+    }
+  }
+
+  func close(_ descriptor: Int32) {
+    // After EINTR the descriptor is gone on Linux (close(2)); there is nothing to be done about other errors.
+    _ = Foundation.close(descriptor)
+  }
+
+  func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
+    var buffer = stat()
+    _ = try retrying("fstat") { unsafe fstat(descriptor, &buffer) }
+    return FileStatus(buffer)
+  }
+
+  func status(
+    of name: String, in directory: Int32?, followingLinks: Bool
+  ) throws(SystemError) -> FileStatus {
+    var buffer = stat()
+    let flags = followingLinks ? 0 : AT_SYMLINK_NOFOLLOW
+    _ = try retrying("fstatat") { unsafe fstatat(directory ?? AT_FDCWD, name, &buffer, flags) }
+    return FileStatus(buffer)
+  }
+
+  func read(_ descriptor: Int32, at offset: UInt64, count: Int) throws(SystemError) -> Data {
+    var bytes = Data(count: count)
+    var done = 0
+    while done < count {
+      let position = off_t(clamping: offset + UInt64(done))
+      let got = unsafe bytes.withUnsafeMutableBytes { buffer in
+        Result { () throws(SystemError) in
+          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+          return try retrying("pread") { unsafe pread(descriptor, rest.baseAddress, rest.count, position) }
+        }
+      }
+      let step = try got.get()
+      if step == 0 { break }
+      done += step
+    }
+    return done == count ? bytes : bytes.prefix(done)
+  }
+
+  func write(_ descriptor: Int32, _ bytes: Data, at offset: UInt64) throws(SystemError) {
+    let result = unsafe bytes.withUnsafeBytes { buffer in
+      Result { () throws(SystemError) in
+        var done = 0
+        while done < buffer.count {
+          let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
+          let position = off_t(clamping: offset + UInt64(done))
+          done += try retrying("pwrite") { unsafe pwrite(descriptor, rest.baseAddress, rest.count, position) }
+        }
+      }
+    }
+    try result.get()
+  }
+
+  func truncate(_ descriptor: Int32, to size: UInt64) throws(SystemError) {
+    _ = try retrying("ftruncate") { ftruncate(descriptor, off_t(clamping: size)) }
+  }
+
+  func sync(_ descriptor: Int32) throws(SystemError) {
+    #if canImport(Darwin)
+      // fsync(2) of Darwin leaves the bytes in the drive's cache; F_FULLFSYNC does not, but not every file system has it.
+      if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+    #endif
+    _ = try retrying("fsync") { fsync(descriptor) }
+  }
+
+  func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
+    _ = try retrying("renameat") { unsafe renameat(directory, name, directory, newName) }
+  }
+
+  func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
+    _ = try retrying("linkat") { unsafe linkat(directory, name, directory, newName, 0) }
+  }
+
+  func remove(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try retrying("unlinkat") { unsafe unlinkat(directory, name, 0) }
+  }
+
+  func makeDirectory(_ name: String, in directory: Int32?, mode: UInt32) throws(SystemError) {
+    _ = try retrying("mkdirat") {
+      unsafe mkdirat(directory ?? AT_FDCWD, name, mode_t(truncatingIfNeeded: mode))
+    }
+  }
+
+  func names(in directory: Int32) throws(SystemError) -> [String] {
+    // The stream takes over its descriptor and moves its position, so it gets one of its own.
+    let own = try open(".", in: directory, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+    guard let stream = unsafe fdopendir(own) else {
+      let error = SystemError(call: "fdopendir", code: errno)
+      close(own)
+      throw error
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(stream) else {
+        if errno != 0 { throw SystemError(call: "readdir", code: errno) }
+        return names
+      }
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) {
+          unsafe String(cString: $0)
+        }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+  }
+
+  func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
+    do {
+      _ = try retrying("flock") { flock(descriptor, LOCK_EX | LOCK_NB) }
+      return true
+    } catch {
+      if error.code == EWOULDBLOCK { return false }
+      throw error
+    }
+  }
+
+  func freeSpace(of descriptor: Int32) throws(SystemError) -> UInt64 {
+    var buffer = statvfs()
+    _ = try retrying("fstatvfs") { unsafe fstatvfs(descriptor, &buffer) }
+    let (bytes, overflow) = UInt64(buffer.f_bavail).multipliedReportingOverflow(by: UInt64(buffer.f_frsize))
+    return overflow ? .max : bytes
+  }
+
+  /// Calls until the call was not interrupted by a signal.
+  private func retrying<Result: SignedInteger>(
+    _ call: String, _ body: () -> Result
+  ) throws(SystemError) -> Result {
+    while true {
+      let result = body()
+      if result >= 0 { return result }
+      let code = errno
+      if code != EINTR { throw SystemError(call: call, code: code) }
+    }
+  }
+}
+
+extension FileStatus {
+  fileprivate init(_ buffer: stat) {
+    kind =
+      switch buffer.st_mode & S_IFMT {
+      case S_IFREG: .regular
+      case S_IFDIR: .directory
+      case S_IFLNK: .symbolicLink
+      case S_IFIFO: .fifo
+      case S_IFSOCK: .socket
+      case S_IFCHR: .characterDevice
+      case S_IFBLK: .blockDevice
+      default: .other
+      }
+    size = UInt64(clamping: buffer.st_size)
+    device = UInt64(truncatingIfNeeded: buffer.st_dev)
+    inode = UInt64(buffer.st_ino)
+    #if canImport(Darwin)
+      let time = buffer.st_mtimespec
+    #else
+      let time = buffer.st_mtim
+    #endif
+    modified = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+}
