@@ -1,3 +1,5 @@
+internal import BulkTransfer
+
 extension ValueSyntax where Value == Int {
   /// Bytes: `4096`, `64KiB`, `1.5MB`.
   static func size(in range: ClosedRange<Int> = 0...Int.max) -> Self {
@@ -27,7 +29,7 @@ extension ValueSyntax where Value == UInt64 {
   /// A seed of pseudo-random choices, decimal or hexadecimal.
   static var seed: Self {
     Self("SEED") { text throws(InvalidValue) in
-      guard let value = AddressRange.number(text) else {
+      guard let value = address(text) else {
         throw InvalidValue("is not a number such as 42 or 0x2A")
       }
       return value
@@ -53,40 +55,39 @@ extension ValueSyntax where Value == Duration {
   }
 }
 
-/// Addresses `START-END`, both of them taken, as a manifest writes them; or `START+SIZE`.
-struct AddressRange: Hashable, Sendable {
-  let first: UInt64
-  let last: UInt64
-
-  /// A number in decimal, or in hexadecimal after `0x`.
-  static func number(_ text: some StringProtocol) -> UInt64? {
-    let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
-    let digits = isHexadecimal ? String(text.dropFirst(2)) : String(text)
-    guard digits.first?.isHexDigit == true else { return nil }
-    return UInt64(digits, radix: isHexadecimal ? 16 : 10)
-  }
-}
-
 extension ValueSyntax where Value == AddressRange {
+  /// Addresses `START-END`, both of them taken, or `START+SIZE`.
   static var addressRange: Self {
     Self("RANGE") { text throws(InvalidValue) in
       let form = InvalidValue("is not a range of addresses such as 0x26000-0x3FFFF or 0x26000+64KiB")
       guard let sign = text.firstIndex(where: { $0 == "-" || $0 == "+" }) else { throw form }
-      guard let first = AddressRange.number(text[..<sign]) else { throw form }
+      guard let start = address(text[..<sign]) else { throw form }
       let behind = String(text[text.index(after: sign)...])
+      let end: UInt64
       if text[sign] == "-" {
-        guard let last = AddressRange.number(behind) else { throw form }
-        guard first <= last else { throw InvalidValue("is an empty range: its end is below its start") }
-        return AddressRange(first: first, last: last)
+        guard let last = address(behind) else { throw form }
+        guard start <= last else { throw InvalidValue("is an empty range: its end is below its start") }
+        end = last &+ 1
+      } else {
+        let size = address(behind) ?? (try? ValueSyntax<Int>.size().read(behind)).map(UInt64.init)
+        guard let size else { throw form }
+        guard size > 0 else { throw InvalidValue("is an empty range") }
+        end = start &+ size
       }
-      let size = AddressRange.number(behind) ?? (try? ValueSyntax<Int>.size().read(behind)).map(UInt64.init)
-      guard let size else { throw form }
-      guard size > 0 else { throw InvalidValue("is an empty range") }
-      let (last, overflow) = first.addingReportingOverflow(size - 1)
-      guard !overflow else { throw InvalidValue("reaches beyond the highest address") }
-      return AddressRange(first: first, last: last)
+      guard let range = AddressRange(start: start, end: end) else {
+        throw InvalidValue("reaches beyond the highest address")
+      }
+      return range
     }
   }
+}
+
+/// A number in decimal, or in hexadecimal after `0x`.
+private func address(_ text: some StringProtocol) -> UInt64? {
+  let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
+  let digits = isHexadecimal ? String(text.dropFirst(2)) : String(text)
+  guard digits.first?.isHexDigit == true else { return nil }
+  return UInt64(digits, radix: isHexadecimal ? 16 : 10)
 }
 
 /// A decimal number with a unit behind it, kept exactly.
