@@ -20,19 +20,21 @@ public final class FileSource: ByteSource {
 
   init(path: String, operations: any FileOperations) throws(TransferError) {
     self.path = path
-    do {
-      let seen = try operations.status(of: path, in: nil, followingLinks: true)
-      try Self.check(seen, path)
+    let kind: FileKind
+    do throws(SystemError) {
+      // Before it is opened: that would wait at a FIFO and may start a device.
+      kind = try operations.status(of: path, in: nil, followingLinks: true).kind
+    } catch {
+      throw .unusable(path, error, operations)
+    }
+    try Self.check(kind, path)
+    do throws(SystemError) {
       file = try OpenFile(path, flags: O_RDONLY | O_NONBLOCK | O_NOCTTY, operations)
       status = try operations.status(of: file.descriptor)
-      try Self.check(status, path)
-    } catch let error as SystemError {
-      throw .unusable(path, error, operations)
-    } catch let error as TransferError {
-      throw error
     } catch {
-      throw TransferError(.unusableFile, "cannot open \(path.printable)")
+      throw .unusable(path, error, operations)
     }
+    try Self.check(status.kind, path)
     guard status.size > 0 else {
       throw TransferError(
         .unusableFile, "\(path.printable) is empty",
@@ -44,21 +46,17 @@ public final class FileSource: ByteSource {
 
   public func read(at offset: UInt64, count: Int) throws(TransferError) -> Data {
     try checkRange(at: offset, count: count)
-    do {
-      let bytes = try file.operations.read(file.descriptor, at: offset, count: count)
-      guard bytes.count == count else {
-        throw changed(
-          "has become shorter while it was read: it ends at \(offset + UInt64(bytes.count)), was \(size) bytes"
-        )
-      }
-      return bytes
-    } catch let error as SystemError {
-      throw .unusable(path, error, file.operations)
-    } catch let error as TransferError {
-      throw error
+    let bytes: Data
+    do throws(SystemError) {
+      bytes = try file.operations.read(file.descriptor, at: offset, count: count)
     } catch {
-      throw TransferError(.unusableFile, "cannot read \(path.printable)")
+      throw .unusable(path, error, file.operations)
     }
+    guard bytes.count == count else {
+      let end = offset + UInt64(bytes.count)
+      throw changed("has become shorter while it was read: it ends at \(end), was \(size) bytes")
+    }
+    return bytes
   }
 
   public func checkUnchanged() throws(TransferError) {
@@ -80,10 +78,10 @@ public final class FileSource: ByteSource {
       isRetriable: true)
   }
 
-  private static func check(_ status: FileStatus, _ path: String) throws(TransferError) {
-    if status.kind == .regular { return }
+  private static func check(_ kind: FileKind, _ path: String) throws(TransferError) {
+    if kind == .regular { return }
     let (what, advice): (String, String?) =
-      switch status.kind {
+      switch kind {
       case .directory: ("is a folder", "name the file in it")
       case .characterDevice: ("is a character device", "save what comes out of it in a file first")
       case .blockDevice: ("is a block device", "copy what it holds into a file first")

@@ -36,26 +36,22 @@ public struct AtomicFile: Sendable {
 
   /// The contents; nil if there is no such file. Files beyond `limit` bytes are refused without being read.
   public func read(limit: Int) throws(TransferError) -> Data? {
-    do {
+    let contents: Data
+    do throws(SystemError) {
       // A FIFO in its place must not make us wait for a writer.
       let file = try OpenFile(path, flags: O_RDONLY | O_NONBLOCK, operations)
-      let status = try operations.status(of: file.descriptor)
-      guard status.kind == .regular else {
-        throw TransferError(.storage, "\(path.printable) is no regular file")
+      guard try operations.status(of: file.descriptor).kind == .regular else {
+        throw SystemError(call: "open", code: EISDIR)
       }
-      let contents = try operations.read(file.descriptor, at: 0, count: limit + 1)
-      guard contents.count <= limit else {
-        throw TransferError(.damagedState, "\(path.printable) is larger than \(limit) bytes")
-      }
-      return contents
-    } catch let error as TransferError {
-      throw error
-    } catch let error as SystemError {
+      contents = try operations.read(file.descriptor, at: 0, count: limit + 1)
+    } catch {
       if error.code == ENOENT { return nil }
       throw .failure(error, to: "read", path)
-    } catch {
-      throw TransferError(.storage, "cannot read \(path.printable)")
     }
+    guard contents.count <= limit else {
+      throw TransferError(.damagedState, "\(path.printable) is larger than \(limit) bytes")
+    }
+    return contents
   }
 
   /// Removes temporary files that a crash has left. Only for one who knows that nobody else is writing the file.

@@ -18,14 +18,18 @@ final class FileLock: Sendable {
   ) throws(TransferError) {
     self.path = path
     self.operations = operations
-    do {
-      file = Mutex(try Self.claim(path, purpose, operations))
-    } catch let error as SystemError {
-      throw .failure(error, to: "lock", path)
-    } catch let error as TransferError {
-      throw error
+    let claimed: Claim
+    do throws(SystemError) {
+      claimed = try Self.claim(path, operations)
     } catch {
-      throw TransferError(.storage, "cannot lock \(path.printable)")
+      throw .failure(error, to: "lock", path)
+    }
+    switch claimed {
+    case .own(let file): self.file = Mutex(file)
+    case .taken(let pid):
+      throw TransferError(
+        .locked, "another process\(pid.map { " (pid \($0))" } ?? "") works on \(purpose)",
+        advice: "wait until it has ended, or end it", isRetriable: true)
     }
   }
 
@@ -47,9 +51,14 @@ final class FileLock: Sendable {
     }
   }
 
+  private enum Claim {
+    case own(OpenFile)
+    case taken(pid: String?)
+  }
+
   private static func claim(
-    _ path: String, _ purpose: String, _ operations: any FileOperations
-  ) throws -> OpenFile {
+    _ path: String, _ operations: any FileOperations
+  ) throws(SystemError) -> Claim {
     // Between open and flock the holder may remove the file; then the lock would be on a file that no other process can see.
     for _ in 0..<100 {
       let file = try OpenFile(
@@ -57,21 +66,16 @@ final class FileLock: Sendable {
       guard try operations.lock(file.descriptor) else {
         let note = try operations.read(file.descriptor, at: 0, count: 32)
         let digits = String(decoding: note, as: UTF8.self).prefix { $0.isASCII && $0.isNumber }
-        let holder = digits.isEmpty ? "another process" : "another process (pid \(digits))"
-        throw TransferError(
-          .locked, "\(holder) works on \(purpose)", advice: "wait until it has ended, or end it",
-          isRetriable: true)
+        return .taken(pid: digits.isEmpty ? nil : String(digits))
       }
       let own = try operations.status(of: file.descriptor)
       guard let seen = try? operations.status(of: path, in: nil, followingLinks: false),
-        seen.inode == own.inode,
-        seen.device == own.device
+        seen.inode == own.inode, seen.device == own.device
       else { continue }
       try operations.truncate(file.descriptor, to: 0)
       try operations.write(file.descriptor, Data("\(getpid())\n".utf8), at: 0)
-      return file
+      return .own(file)
     }
-    throw TransferError(
-      .locked, "other processes keep taking the lock of \(purpose)", advice: "try again", isRetriable: true)
+    return .taken(pid: nil)
   }
 }

@@ -109,6 +109,8 @@ extension TransferError {
         advice: "look for disk errors in the kernel log; what was confirmed before is kept")
     case ENOENT:
       TransferError(.storage, "cannot \(action) \(path.printable): it or its folder does not exist")
+    case EISDIR:
+      TransferError(.storage, "cannot \(action) \(path.printable): it is no regular file")
     case ENOTDIR:
       TransferError(.storage, "cannot \(action) \(path.printable): a part of the path is no folder")
     case ELOOP:
