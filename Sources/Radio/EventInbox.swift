@@ -42,9 +42,11 @@ public final class EventInbox<Event: Sendable>: Sendable {
 
   /// Drops what waits and everything posted from now on.
   public func close() {
-    state.withLock {
-      $0.isClosed = true
-      $0.waiting.removeAll()
+    // What the events hold (a channel, say) is let go of outside the lock: its end may call a radio that is posting here.
+    _ = state.withLock { state in
+      state.isClosed = true
+      defer { state.waiting = [] }
+      return state.waiting
     }
   }
 

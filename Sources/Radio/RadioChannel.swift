@@ -26,6 +26,9 @@ public protocol RadioChannel: AnyObject, Sendable {
   func write(_ bytes: Data) -> Int
 
   /// Whether ``write(_:)`` would take at least one byte.
+  ///
+  /// Where it was read as false, ``ChannelEvent/writable`` is posted once when room is back, as after a short write: a write that was taken to the
+  /// last byte may leave no room, and nobody can ask for it by another one.
   var hasSpace: Bool { get }
 
   /// Closes the channel once what was written has been sent; idempotent. Posts ``ChannelEvent/closed(_:)`` with nil.
@@ -36,7 +39,7 @@ public protocol RadioChannel: AnyObject, Sendable {
 public enum ChannelEvent: Hashable, Sendable {
   /// Bytes have arrived where there were none.
   case readable
-  /// Room is back after a short write.
+  /// Room is back after a short write, or after `hasSpace` was read as false.
   case writable
   /// The end: nil where either side closed it in order, else why. Bytes that arrived before can still be read.
   case closed(RadioError?)

@@ -1,0 +1,123 @@
+internal import CoreFoundation
+public import Dispatch
+public import Foundation
+internal import Radio
+internal import Synchronization
+
+/// The central role: finds devices, connects to them, and makes one ``CBPeripheral`` of each.
+///
+/// Commands are accepted while ``state`` is `poweredOn`; others are dropped with a line in the log. When Bluetooth goes off, all peripherals become
+/// disconnected without further callbacks, and scans and pending connections do not come back by themselves.
+// Sendable: what changes is in `core`, behind its lock.
+open class CBCentralManager: CBManager, @unchecked Sendable {
+  let core: CentralCore
+
+  /// Features that a host may have.
+  public struct Feature: OptionSet, Sendable {
+    public var rawValue: UInt
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// Scanning and connecting by extended advertising.
+    public static var extendedScanAndConnect: Self { Self(rawValue: 0x01) }
+  }
+
+  /// Makes a manager without a delegate, on the main queue.
+  public convenience init() { self.init(delegate: nil, queue: nil, options: nil) }
+
+  /// Makes a manager whose delegate is called on `queue`; nil: the main queue.
+  public convenience init(delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?) {
+    self.init(delegate: delegate, queue: queue, options: nil)
+  }
+
+  /// Makes a manager whose delegate is called on `queue`; nil: the main queue.
+  public init(
+    delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
+  ) {
+    let log = options?[CBManagerOptionLogHandlerKey] as? CBLogHandler ?? .standardError
+    let radio = RadioSelection.radio(for: options?[CBManagerOptionRadioKey], log: log)
+    core = CentralCore(radio: radio, queue: queue ?? .main, log: log)
+    super.init(_cb: radio, log: log)
+    noteUnsupported(options, [CBCentralManagerOptionRestoreIdentifierKey])
+    core.start(for: self, delegate: CentralManagerDelegateReference(object: delegate))
+  }
+
+  deinit { core.close() }
+
+  /// Told what happens; held weakly.
+  open var delegate: (any CBCentralManagerDelegate)? {
+    get { core.state.withLock { $0.delegate }.object }
+    set {
+      let reference = CentralManagerDelegateReference(object: newValue)
+      core.state.withLock { $0.delegate = reference }
+    }
+  }
+
+  open override var state: CBManagerState { core.state.withLock { $0.adapter } }
+
+  /// Whether a scan is on.
+  open var isScanning: Bool { core.state.withLock { $0.isScanning } }
+
+  /// Whether the host has all of `features`.
+  open class func supports(_ features: Feature) -> Bool { features.isEmpty }
+
+  /// The devices among `identifiers` that this host knows.
+  open func retrievePeripherals(withIdentifiers identifiers: [UUID]) -> [CBPeripheral] {
+    let ids = identifiers.map { PeerID($0) }
+    return retrieve("retrievePeripherals") { $0.knownPeers(ids) }
+  }
+
+  /// The devices that this host, by any of its programs, is linked to and that have one of the services.
+  ///
+  /// To use one, connect to it: until then it counts as disconnected here.
+  open func retrieveConnectedPeripherals(withServices serviceUUIDs: [CBUUID]) -> [CBPeripheral] {
+    guard !serviceUUIDs.isEmpty else { return [] }
+    let services = serviceUUIDs.map(\.value)
+    return retrieve("retrieveConnectedPeripherals") { $0.connectedPeers(withServices: services) }
+  }
+
+  /// Scans until ``stopScan()``; a second call replaces the first. nil or no services: every device.
+  open func scanForPeripherals(withServices serviceUUIDs: [CBUUID]?, options: [String: Any]? = nil) {
+    let solicited = OptionValue.uuids(options?[CBCentralManagerScanOptionSolicitedServiceUUIDsKey])
+    let filter = ScanFilter(
+      services: (serviceUUIDs ?? []).map(\.value), solicitedServices: solicited.map(\.value),
+      allowDuplicates: OptionValue.bool(options?[CBCentralManagerScanOptionAllowDuplicatesKey]))
+    report(core.startScan(filter), "scanForPeripherals")
+  }
+
+  /// Ends the scan.
+  open func stopScan() { report(core.stopScan(), "stopScan") }
+
+  /// Connects, now or whenever the device comes into reach; ended by ``cancelPeripheralConnection(_:)`` or by releasing `peripheral`.
+  open func connect(_ peripheral: CBPeripheral, options: [String: Any]? = nil) {
+    noteUnsupported(
+      options,
+      [
+        CBConnectPeripheralOptionEnableAutoReconnect, CBConnectPeripheralOptionStartDelayKey,
+        CBConnectPeripheralOptionEnableTransportBridgingKey, CBConnectPeripheralOptionRequiresANCS,
+      ])
+    report(core.connect(peripheral), "connect")
+  }
+
+  /// Ends the link, or a pending connection; either is answered by a disconnection without an error.
+  open func cancelPeripheralConnection(_ peripheral: CBPeripheral) {
+    report(core.cancel(peripheral), "cancelPeripheralConnection")
+  }
+
+  /// Asks to be told of connections of the host; not supported yet.
+  open func registerForConnectionEvents(options: [CBConnectionEventMatchingOption: Any]? = nil) {
+    log.note("registerForConnectionEvents is not supported: no connection events will come.")
+  }
+
+  /// When the link ended whose end is being reported.
+  var disconnectionTime: CFAbsoluteTime { core.state.withLock { $0.disconnectionTime } }
+
+  private func retrieve(_ command: String, _ list: (any CentralRadio) -> [KnownPeer]) -> [CBPeripheral] {
+    if let peripherals = core.retrieve(list) { return peripherals }
+    report(.notPoweredOn, command)
+    return []
+  }
+
+  private func report(_ misuse: CentralCore.Misuse?, _ command: String) {
+    if let misuse { core.logMisuse(misuse, of: self, command: command) }
+  }
+}

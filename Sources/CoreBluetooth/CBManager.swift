@@ -1,0 +1,69 @@
+public import Foundation
+public import Radio
+
+/// Chooses a manager's radio; the value is a radio object (`any Radio`) or the words for one (`String`).
+///
+/// Not in Apple's framework. Without it, the environment variable `COREBLUETOOTH_RADIO` holds the words.
+public let CBManagerOptionRadioKey: String = "CoreBluetoothRadio"
+
+/// Receives the lines that a manager logs; the value is a ``CBLogHandler``. Not in Apple's framework.
+public let CBManagerOptionLogHandlerKey: String = "CoreBluetoothLogHandler"
+
+/// What central and peripheral managers have in common.
+///
+/// ## Which radio
+/// A manager sits on the radio that ``CBManagerOptionRadioKey`` or the environment variable `COREBLUETOOTH_RADIO` names: `virtual:DIR` is the
+/// simulated air in a directory. Managers of one process that give the same words share one radio. Where there is none, the state is
+/// `unsupported` and one line in the log says what to set.
+///
+/// ## Threads
+/// Every method may be called on any thread, also inside every callback. Callbacks come serially on the manager's queue, never inside the call
+/// that caused them, even where the queue is concurrent. Delegates are held weakly.
+// Sendable: what changes is behind the locks of the subclasses' cores.
+open class CBManager: NSObject, @unchecked Sendable {
+  let log: CBLogHandler
+  let radio: any Radio
+
+  init(_cb radio: any Radio, log: CBLogHandler) {
+    self.radio = radio
+    self.log = log
+    super.init()
+  }
+
+  /// What Bluetooth can do right now; `unknown` until the first update.
+  open var state: CBManagerState { .unknown }
+
+  /// Whether this process may use Bluetooth: where a system forbids it, ``state`` is `unauthorized`.
+  open class var authorization: CBManagerAuthorization { .allowedAlways }
+
+  /// Whether this process may use Bluetooth.
+  open var authorization: CBManagerAuthorization { state == .unauthorized ? .denied : .allowedAlways }
+
+  /// The time in which the manager's radio lives, which timers of programs must use where it is simulated.
+  @_spi(Streams) public var radioClock: any RadioClock { radio.clock }
+
+  /// Writes one line for each option among `keys` that a program sets and that does nothing here (yet).
+  func noteUnsupported(_ options: [String: Any]?, _ keys: [String]) {
+    for key in keys {
+      guard let value = options?[key] else { continue }
+      let isOff = (value as? Bool) == false || (value as? NSNumber)?.doubleValue == 0
+      if !isOff { log.note("The option \(key) is not supported and has no effect.") }
+    }
+  }
+}
+
+extension CBManagerState {
+  init(_ state: AdapterState) {
+    switch state {
+    case .unknown: self = .unknown
+    case .resetting: self = .resetting
+    case .unsupported: self = .unsupported
+    case .unauthorized: self = .unauthorized
+    case .poweredOff: self = .poweredOff
+    case .poweredOn: self = .poweredOn
+    }
+  }
+
+  /// Whether nothing that was made in a better state is valid any more.
+  var isBelowPoweredOff: Bool { rawValue < Self.poweredOff.rawValue }
+}

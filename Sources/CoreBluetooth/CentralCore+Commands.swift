@@ -1,0 +1,124 @@
+internal import Foundation
+internal import Radio
+internal import Synchronization
+
+extension CentralCore {
+  /// Why a command was dropped.
+  enum Misuse {
+    case notPoweredOn
+    case foreignPeripheral
+  }
+
+  /// Writes the line for a command that was dropped.
+  func logMisuse(_ misuse: Misuse, of manager: CBCentralManager, command: String) {
+    switch misuse {
+    case .notPoweredOn:
+      log.misuse(manager, "accepts this command only while it is powered on; \(command) was dropped")
+    case .foreignPeripheral:
+      log.misuse(
+        manager,
+        "does not know that peripheral: it is another manager's, or of before Bluetooth was reset; \(command) was dropped"
+      )
+    }
+  }
+
+  func startScan(_ filter: ScanFilter) -> Misuse? {
+    state.withLock { state in
+      guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
+      client.startScan(filter)
+      state.isScanning = true
+      return nil
+    }
+  }
+
+  func stopScan() -> Misuse? {
+    state.withLock { state in
+      guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
+      client.stopScan()
+      state.isScanning = false
+      return nil
+    }
+  }
+
+  func connect(_ peripheral: CBPeripheral) -> Misuse? {
+    let id = peripheral.peer
+    return state.withLock { state in
+      guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
+      guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
+      switch peer.phase {
+      case .idle:
+        state.peers[id]?.phase = .connecting
+        client.connect(id)
+      case .connecting: break
+      case .connected: inbox.post(.connectedAlready(id))
+      case .closing(_, let isReported):
+        state.peers[id]?.phase = .closing(reconnect: true, isReported: isReported)
+      }
+      return nil
+    }
+  }
+
+  func cancel(_ peripheral: CBPeripheral) -> Misuse? {
+    let id = peripheral.peer
+    return state.withLock { state in
+      guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
+      guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
+      switch peer.phase {
+      case .idle: break
+      case .connecting, .connected:
+        state.peers[id]?.phase = .closing(reconnect: false, isReported: true)
+        state.peers[id]?.kept = peripheral
+        peripheral.session.withLock { $0.link?.takesCommands = false }
+        client.cancelConnection(id)
+      case .closing(let reconnect, let isReported):
+        // A connection asked for since the last cancellation counts as pending, and its end is told.
+        state.peers[id]?.phase = .closing(reconnect: false, isReported: isReported || reconnect)
+        state.peers[id]?.kept = peripheral
+      }
+      return nil
+    }
+  }
+
+  func connectionState(of peripheral: CBPeripheral) -> CBPeripheralState {
+    state.withLock { state in
+      guard let peer = state.peers[peripheral.peer], peer.object === peripheral else { return .disconnected }
+      switch peer.phase {
+      case .idle: return .disconnected
+      case .connecting, .closing(reconnect: true, _): return .connecting
+      case .connected: return .connected
+      case .closing(reconnect: false, _): return .disconnecting
+      }
+    }
+  }
+
+  /// The objects of devices that the radio knows; nil: not powered on.
+  func retrieve(_ list: (any CentralRadio) -> [KnownPeer]) -> [CBPeripheral]? {
+    state.withLock { state in
+      guard state.adapter == .poweredOn, let client = state.client else { return nil }
+      return list(client).map { object(for: $0.id, name: $0.name, &state) }
+    }
+  }
+
+  /// The one object of a device.
+  func object(for id: PeerID, name: String?, _ state: inout State) -> CBPeripheral {
+    if let object = state.peers[id]?.object { return object }
+    state.lastOrdinal &+= 1
+    let object = CBPeripheral(_cb: id, name: name, ordinal: state.lastOrdinal, core: self)
+    // What the program asked of an object that it has released is not asked of its successor.
+    abandonPending(id, &state)
+    state.peers[id, default: Peer()].object = object
+    return object
+  }
+
+  /// Cancels the pending connection of a device whose object the program has released.
+  func abandonPending(_ id: PeerID, _ state: inout State) {
+    switch state.peers[id]?.phase {
+    case .connecting:
+      state.peers[id]?.phase = .closing(reconnect: false, isReported: false)
+      state.client?.cancelConnection(id)
+    case .closing(reconnect: true, _):
+      state.peers[id]?.phase = .closing(reconnect: false, isReported: false)
+    default: break
+    }
+  }
+}

@@ -1,0 +1,113 @@
+internal import Dispatch
+internal import Foundation
+internal import Radio
+internal import Synchronization
+
+/// What a central manager keeps behind its lock: the adapter's state, the scan, and the connection of each device.
+///
+/// Lock order: this lock, then a peripheral's, then the radio's own. The radio is called with locks held so that the order of its commands is the order
+/// of the states; by its contract it returns at once and calls nobody back. Delegates are called with no lock held, on the manager's queue, one at a
+/// time: everything that ends in a callback goes through ``inbox``.
+final class CentralCore: Sendable {
+  /// What the inbox carries.
+  enum Input: Sendable {
+    case radio(CentralEvent)
+    /// The program has asked for a connection that is there.
+    case connectedAlready(PeerID)
+    /// A request of that device has failed before the radio heard of it.
+    case requestFailed(PeerID)
+    /// The program has released the object of that device.
+    case released(PeerID)
+  }
+
+  /// A connection as this manager drives it.
+  enum Phase: Sendable, Equatable {
+    /// Neither asked for nor there. Goes to `connecting`.
+    case idle
+    /// The radio was asked. Goes to `connected`, `idle` or `closing`.
+    case connecting
+    /// Goes to `idle` or `closing`.
+    case connected
+    /// The radio was asked to end it and has not answered; then `idle`, or `connecting` where the program has asked for that meanwhile. Where the
+    /// program did not ask for the end, it is not told of it.
+    case closing(reconnect: Bool, isReported: Bool)
+  }
+
+  struct Peer: Sendable {
+    weak var object: CBPeripheral?
+    /// Holds the object while there is a link or an end to report.
+    var kept: CBPeripheral?
+    var phase = Phase.idle
+  }
+
+  struct State: Sendable {
+    weak var manager: CBCentralManager?
+    var delegate = CentralManagerDelegateReference()
+    /// nil before the start and after the end.
+    var client: (any CentralRadio)?
+    var adapter = CBManagerState.unknown
+    var isScanning = false
+    var peers: [PeerID: Peer] = [:]
+    var lastOrdinal: UInt32 = 0
+    /// When the link ended whose end is being reported; seconds since 2001-01-01.
+    var disconnectionTime: CFAbsoluteTime = 0
+  }
+
+  let state = Mutex(State())
+  let log: CBLogHandler
+  let inbox: EventInbox<Input>
+  private let radio: any Radio
+  private let queue: DispatchQueue
+
+  init(radio: any Radio, queue: DispatchQueue, log: CBLogHandler) {
+    self.radio = radio
+    self.queue = queue
+    self.log = log
+    let owner = Owner()
+    inbox = EventInbox(queue: queue, clock: radio.clock) { [owner] input in owner.core?.handle(input) }
+    owner.core = self
+  }
+
+  /// Breaks the circle between a core and the handler of its inbox.
+  ///
+  /// Sendable: written once, in the initialiser, before anything is posted.
+  private final class Owner: @unchecked Sendable {
+    weak var core: CentralCore?
+  }
+
+  var clock: any RadioClock { radio.clock }
+
+  /// Becomes a client of the radio; events come from now on.
+  func start(for manager: CBCentralManager, delegate: CentralManagerDelegateReference) {
+    radio.clock.watch(queue)
+    state.withLock { state in
+      state.manager = manager
+      state.delegate = delegate
+      state.client = radio.makeCentral { [inbox] event in inbox.post(.radio(event)) }
+    }
+  }
+
+  /// Ends everything: the manager was released.
+  func close() {
+    inbox.close()
+    let (client, peers) = state.withLock { state in
+      defer {
+        state.client = nil
+        state.peers = [:]
+        state.isScanning = false
+        state.adapter = .unknown
+      }
+      state.client?.stopScan()
+      for (id, peer) in state.peers where peer.phase != .idle { state.client?.cancelConnection(id) }
+      return (state.client, state.peers.values.compactMap(\.object))
+    }
+    for peripheral in peers { peripheral.endLink() }
+    withExtendedLifetime(client) {}
+    radio.clock.unwatch(queue)
+  }
+}
+
+/// A weak reference to a delegate; as ``PeripheralDelegateReference``.
+struct CentralManagerDelegateReference: @unchecked Sendable {
+  weak var object: (any CBCentralManagerDelegate)?
+}

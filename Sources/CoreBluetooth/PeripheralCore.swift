@@ -1,0 +1,106 @@
+internal import Dispatch
+internal import Foundation
+internal import Radio
+internal import Synchronization
+
+/// What a peripheral manager keeps behind its lock; see ``CentralCore`` for the rules of locks and callbacks, which are the same.
+final class PeripheralCore: Sendable {
+  /// What the inbox carries.
+  enum Input: Sendable {
+    case radio(PeripheralEvent)
+    /// Adding a service has failed before the radio heard of it.
+    case addFailed(CBMutableService, CBError.Code)
+    /// Advertising was on when it was to be started.
+    case advertisingAlready
+  }
+
+  /// Advertising as this manager drives it.
+  enum Advertising: Sendable, Equatable {
+    case off
+    /// The radio was asked.
+    case starting
+    case on
+  }
+
+  /// A weak reference to the object of a central.
+  struct Central: Sendable {
+    weak var object: CBCentral?
+  }
+
+  struct State: Sendable {
+    weak var manager: CBPeripheralManager?
+    var delegate = PeripheralManagerDelegateReference()
+    /// nil before the start and after the end.
+    var client: (any PeripheralRadio)?
+    var adapter = CBManagerState.unknown
+    var advertising = Advertising.off
+    /// Starts that were taken back before the radio had answered them: so many answers are void.
+    var voidStarts = 0
+    var database = LocalDatabase()
+    var centrals: [PeerID: Central] = [:]
+  }
+
+  let state = Mutex(State())
+  let log: CBLogHandler
+  let inbox: EventInbox<Input>
+  private let radio: any Radio
+  private let queue: DispatchQueue
+
+  init(radio: any Radio, queue: DispatchQueue, log: CBLogHandler) {
+    self.radio = radio
+    self.queue = queue
+    self.log = log
+    let owner = Owner()
+    inbox = EventInbox(queue: queue, clock: radio.clock) { [owner] input in owner.core?.handle(input) }
+    owner.core = self
+  }
+
+  /// Breaks the circle between a core and the handler of its inbox.
+  ///
+  /// Sendable: written once, in the initialiser, before anything is posted.
+  private final class Owner: @unchecked Sendable {
+    weak var core: PeripheralCore?
+  }
+
+  var clock: any RadioClock { radio.clock }
+
+  var client: (any PeripheralRadio)? { state.withLock { $0.client } }
+
+  /// Becomes a client of the radio; events come from now on.
+  func start(for manager: CBPeripheralManager, delegate: PeripheralManagerDelegateReference) {
+    radio.clock.watch(queue)
+    state.withLock { state in
+      state.manager = manager
+      state.delegate = delegate
+      state.client = radio.makePeripheral { [inbox] event in inbox.post(.radio(event)) }
+    }
+  }
+
+  /// Ends everything: the manager was released.
+  func close() {
+    inbox.close()
+    let old = state.withLock { state in
+      defer { state = State() }
+      state.client?.stopAdvertising()
+      state.client?.removeAllServices()
+      return state
+    }
+    old.database.unsubscribeAll()
+    radio.clock.unwatch(queue)
+  }
+
+  /// The one object of a central.
+  func central(_ id: PeerID, _ state: inout State) -> CBCentral {
+    if let object = state.centrals[id]?.object { return object }
+    let object = CBCentral(_cb: id, core: self)
+    // Centrals that nobody holds any more leave room for those that come.
+    state.centrals = state.centrals.filter { $0.value.object != nil }
+    state.centrals[id] = Central(object: object)
+    return object
+  }
+}
+
+/// A weak reference to a delegate; as ``PeripheralDelegateReference``.
+struct PeripheralManagerDelegateReference: @unchecked Sendable {
+  weak var object: (any CBPeripheralManagerDelegate)?
+}

@@ -1,0 +1,46 @@
+internal import Foundation
+internal import Radio
+
+/// What changes in a ``CBPeripheral``.
+struct PeripheralSession: Sendable {
+  /// A request that waits for its answer.
+  enum Request: Sendable {
+    case discoverServices
+    case discoverIncludedServices(CBService)
+    case discoverCharacteristics(CBService)
+    case discoverDescriptors(CBCharacteristic)
+    case read(CBCharacteristic)
+    case readDescriptor(CBDescriptor)
+    case write(CBCharacteristic)
+    case writeDescriptor(CBDescriptor)
+    case setNotify(CBCharacteristic, NotifyMode)
+    case readRSSI
+    case openChannel
+  }
+
+  /// What exists while there is a link.
+  struct Link: Sendable {
+    let client: any CentralRadio
+    var database = RemoteDatabase()
+    var requests = RequestQueue<Request>()
+    /// False once the program has asked to disconnect: what was asked before may still be answered.
+    var takesCommands = true
+    /// Whether the log was told that a write without response was lost, since room was last there.
+    var hasToldLoss = false
+  }
+
+  var delegate = PeripheralDelegateReference()
+  /// The GAP device name.
+  var deviceName: String?
+  var advertisedName: String?
+  /// dBm.
+  var rssi: Int?
+  var link: Link?
+
+  init(knownName: String?) { advertisedName = knownName }
+
+  var name: String? { deviceName ?? advertisedName }
+
+  /// The radio, if there is a link that takes commands.
+  var openClient: (any CentralRadio)? { link?.takesCommands == true ? link?.client : nil }
+}

@@ -1,0 +1,61 @@
+internal import Foundation
+internal import Radio
+internal import Synchronization
+
+/// Finds the radio that a program, or the person who runs it, has chosen.
+enum RadioSelection {
+  static let variable = "COREBLUETOOTH_RADIO"
+
+  /// The radio for the value of ``CBManagerOptionRadioKey``, or where that is nil, for the words in the environment.
+  ///
+  /// Where there is none, one line is logged and the radio is one without an adapter.
+  static func radio(for option: Any?, log: CBLogHandler) -> any Radio {
+    if let radio = option as? any Radio { return radio }
+    if let option, !(option is String) {
+      log.note(
+        "The value of CBManagerOptionRadioKey is a \(type(of: option)), neither a radio nor words for one.")
+      return AbsentRadio()
+    }
+    guard let words = option as? String ?? ProcessInfo.processInfo.environment[variable], !words.isEmpty
+    else {
+      log.note(
+        "There is no Bluetooth radio: set \(variable), for example to virtual:DIR for a simulated one.")
+      return AbsentRadio()
+    }
+    do {
+      return try RadioRegistry.shared.radio(for: words)
+    } catch {
+      log.note("The radio \"\(words)\" cannot be used: \(error)")
+      return AbsentRadio()
+    }
+  }
+
+  /// Makes the radio that `words` name.
+  static func make(_ words: String) throws(RadioError) -> any Radio {
+    throw RadioError(.invalidParameters, "there is no radio of that kind")
+  }
+}
+
+/// The radios that words have named, as long as somebody uses them.
+///
+/// The one thing that is global to the process, because what it stands for is: two managers that name the same adapter, or the same air, must
+/// share it, though nothing else connects them. It holds radios weakly.
+final class RadioRegistry: Sendable {
+  static let shared = RadioRegistry()
+
+  private struct Entry {
+    weak var radio: (any Radio)?
+  }
+
+  private let entries = Mutex<[String: Entry]>([:])
+
+  func radio(for words: String) throws(RadioError) -> any Radio {
+    try entries.withLock { entries throws(RadioError) in
+      if let radio = entries[words]?.radio { return radio }
+      let radio = try RadioSelection.make(words)
+      entries = entries.filter { $0.value.radio != nil }
+      entries[words] = Entry(radio: radio)
+      return radio
+    }
+  }
+}
