@@ -1,0 +1,79 @@
+internal import Foundation
+
+/// A request that has not been answered.
+struct PendingRequest: Sendable {
+  enum Purpose: Hashable, Sendable {
+    case hello
+    case offer
+    case query
+    case rewind
+    case cancel
+    case close
+  }
+
+  var purpose: Purpose
+  var number: UInt8
+  var message: Data
+  /// When it was sent first.
+  var since: Duration
+  /// When it is sent again.
+  var repeatAt: Duration
+  /// How long to wait after the next repetition.
+  var pause: Duration
+  /// Whether it was sent more than once: its answer measures no round trip then.
+  var wasRepeated = false
+  /// What was known about the stream when it was sent.
+  var epoch: Epoch?
+  var received: UInt64
+  var sent: UInt64
+  /// Whether the SYNC of that epoch was out.
+  var hadSync: Bool
+}
+
+extension SenderSession {
+  /// Sends a request; the one before, if any, is given up.
+  mutating func ask(_ purpose: PendingRequest.Purpose, now: Duration) {
+    lastRequest = lastRequest == 255 ? 1 : lastRequest + 1
+    let number = lastRequest
+    let request: HaulRequest =
+      switch purpose {
+      case .hello:
+        .hello(
+          HaulRequest.Hello(
+            request: number, lowestVersion: Self.version, highestVersion: Self.version, features: 0,
+            session: sessionNumber))
+      case .offer: .offer(offer(number))
+      case .query: .query(request: number)
+      case .rewind: .rewind(request: number)
+      case .cancel: .cancel(request: number, reason: 0)
+      case .close: .close(request: number)
+      }
+    let message = request.encoded
+    pending = PendingRequest(
+      purpose: purpose, number: number, message: message, since: now,
+      repeatAt: now + configuration.requestRepeat, pause: configuration.requestRepeat * 2,
+      epoch: run.epoch, received: run.received,
+      sent: run.sent, hadSync: !run.needsSync)
+    emit(.sendControl(message))
+  }
+
+  private func offer(_ number: UInt8) -> HaulRequest.Offer {
+    let object = run.object
+    return HaulRequest.Offer(
+      request: number, discardsStored: discardsStored, index: UInt16(truncatingIfNeeded: run.index),
+      count: UInt16(truncatingIfNeeded: objects.count), segmentPower: segmentPower,
+      receiptInterval: UInt32(clamping: configuration.receiptInterval), size: object.size,
+      sha256: object.sha256, transfer: transfer, name: object.name)
+  }
+
+  /// Ends the wait for the request that `number` answers; 0 answers none.
+  mutating func settle(_ number: UInt8, now: Duration) -> PendingRequest? {
+    guard let request = pending, number != 0, request.number == number else { return nil }
+    pending = nil
+    if !request.wasRepeated, busy == nil, request.purpose != .offer {
+      // OFFER says more about the receiver's storage than about the way.
+      roundTrip.add(now - request.since, now: now)
+    }
+    return request
+  }
+}
