@@ -20,6 +20,8 @@ struct FileStatus: Hashable, Sendable {
   var size: UInt64
   var device: UInt64
   var inode: UInt64
+  /// Number of names that the file has.
+  var links: Int
   /// Time of the last change of contents, in nanoseconds since 1970.
   var modified: Int64
 }

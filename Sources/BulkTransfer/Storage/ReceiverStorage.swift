@@ -73,6 +73,8 @@ public protocol ReceiverPart: AnyObject, Sendable {
   func write(_ bytes: Data, at offset: UInt64) throws(TransferError) -> Duration
 
   /// Makes the first `offset` bytes durable and raises ``durableOffset`` to it. The caller has written and checked all of them.
+  ///
+  /// - Throws: `storage` or `diskFull` if the medium fails: the part ends then, and goes on from its durable offset when it is opened anew.
   func sync(through offset: UInt64) throws(TransferError) -> Duration
 
   /// Lowers ``durableOffset``, because bytes after `offset` proved to be wrong. Lasting when it returns.

@@ -161,6 +161,7 @@ extension FileStatus {
     size = UInt64(clamping: buffer.st_size)
     device = UInt64(truncatingIfNeeded: buffer.st_dev)
     inode = UInt64(buffer.st_ino)
+    links = Int(clamping: buffer.st_nlink)
     #if canImport(Darwin)
       let time = buffer.st_mtimespec
     #else

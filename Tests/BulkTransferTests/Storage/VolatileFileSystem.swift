@@ -247,7 +247,7 @@ final class VolatileFileSystem: FileOperations {
   private static func status(_ inode: UInt64, _ state: State) -> FileStatus {
     FileStatus(
       kind: inode == folder ? .directory : .regular, size: UInt64(state.inodes[inode]?.contents.count ?? 0),
-      device: 1, inode: inode, modified: 0)
+      device: 1, inode: inode, links: state.names.values.count { $0 == inode }, modified: 0)
   }
 
   private func look<Result>(
