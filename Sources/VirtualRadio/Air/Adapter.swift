@@ -1,0 +1,91 @@
+internal import Foundation
+internal import Radio
+
+/// One adapter with its clients. Lives under the lock of its ``HostCore``.
+final class Adapter {
+  let id: UInt64
+  /// How it calls itself; its GAP device name.
+  let name: String
+  /// How other adapters know it.
+  let peerID: PeerID
+  let parameters: LinkParameters
+  var state = AdapterState.poweredOn
+  /// Whether the air carries its packets.
+  var isInReach = true
+  var table: AttributeTable
+  var centrals: [UInt64: CentralClient] = [:]
+  var peripherals: [UInt64: PeripheralClient] = [:]
+  var publishedChannels: [PSM: PublishedChannel] = [:]
+  /// Names of the devices that this host has seen or was linked to.
+  var knownNames: [PeerID: String?] = [:]
+  /// Links by peer, in each of the two roles.
+  var linksAsCentral: [PeerID: HostLink] = [:]
+  var linksAsPeripheral: [PeerID: HostLink] = [:]
+
+  struct PublishedChannel {
+    var client: UInt64
+    var requiresEncryption: Bool
+  }
+
+  init(id: UInt64, name: String, peerID: PeerID, parameters: LinkParameters) {
+    self.id = id
+    self.name = name
+    self.peerID = peerID
+    self.parameters = parameters
+    table = AttributeTable(deviceName: name)
+  }
+
+  /// A random static device address (Core Vol 6 Part B 1.3.2.1) for captures, least significant octet first.
+  var address: [UInt8] {
+    let uuid = peerID.uuid.uuid
+    return [uuid.0, uuid.1, uuid.2, uuid.3, uuid.4, uuid.5 | 0xC0]
+  }
+
+  var isOn: Bool { state == .poweredOn }
+
+  var acceptedPSMs: [PSM: Bool] { publishedChannels.mapValues(\.requiresEncryption) }
+
+  /// What its clients advertise now.
+  var advertisements: [Advertisement] {
+    isOn ? peripherals.keys.sorted().compactMap { peripherals[$0]?.advertisement } : []
+  }
+
+  /// Whether a client waits for a link to a peer that there is none to.
+  func wantsLink(to peer: PeerID) -> Bool {
+    isOn && linksAsCentral[peer] == nil && centrals.values.contains { $0.pendingLinks.contains(peer) }
+  }
+
+  var allLinks: [HostLink] {
+    (Array(linksAsCentral.values) + Array(linksAsPeripheral.values)).sorted { $0.id < $1.id }
+  }
+}
+
+/// A client of the central role.
+struct CentralClient {
+  let sink: @Sendable (CentralEvent) -> Void
+  var scan: Scan?
+  /// Peers to be connected to as soon as there is a link.
+  var pendingLinks: Set<PeerID> = []
+
+  struct Scan {
+    var filter: ScanFilter
+    var reported: Set<PeerID> = []
+
+    /// Whether a sighting of these contents is to be reported.
+    func wants(_ peer: PeerID, _ advertisement: Advertisement) -> Bool {
+      guard filter.allowDuplicates || !reported.contains(peer) else { return false }
+      let services = advertisement.services + advertisement.overflowServices
+      if filter.services.isEmpty, filter.solicitedServices.isEmpty { return true }
+      return services.contains { filter.services.contains($0) }
+        || advertisement.solicitedServices.contains { filter.solicitedServices.contains($0) }
+    }
+  }
+}
+
+/// A client of the peripheral role.
+struct PeripheralClient {
+  let sink: @Sendable (PeripheralEvent) -> Void
+  var advertisement: Advertisement?
+  /// Links that had no room for a notification of this client.
+  var blockedLinks: Set<UInt64> = []
+}

@@ -1,0 +1,173 @@
+internal import Foundation
+internal import Radio
+
+/// The central role: calls of its clients, and what a link's host has for them.
+extension HostState {
+  func startScan(_ filter: ScanFilter, _ client: UInt64, _ adapter: Adapter) {
+    guard adapter.isOn else { return }
+    adapter.centrals[client]?.scan = CentralClient.Scan(filter: filter)
+    surroundings.interestChanged(self)
+  }
+
+  func stopScan(_ client: UInt64, _ adapter: Adapter) {
+    adapter.centrals[client]?.scan = nil
+    surroundings.interestChanged(self)
+  }
+
+  /// An advertising event has been heard.
+  func sighted(
+    _ advertisement: Advertisement, of peer: PeerID, rssi: Int, isConnectable: Bool, by adapter: Adapter
+  ) {
+    guard adapter.isOn else { return }
+    for client in adapter.centrals.keys.sorted() {
+      guard let scan = adapter.centrals[client]?.scan, scan.wants(peer, advertisement) else { continue }
+      adapter.centrals[client]?.scan?.reported.insert(peer)
+      let known = adapter.knownNames[peer] ?? nil
+      adapter.knownNames[peer] = .some(advertisement.localName ?? known)
+      let sighting = Sighting(
+        peer: peer, advertisement: advertisement, rssi: rssi, isConnectable: isConnectable)
+      post(.discovered(sighting), to: client, of: adapter)
+    }
+  }
+
+  func knownPeers(_ ids: [PeerID], _ adapter: Adapter) -> [KnownPeer] {
+    ids.compactMap { id in adapter.knownNames[id].map { KnownPeer(id: id, name: $0) } }
+  }
+
+  func connectedPeers(_ services: [BluetoothUUID], _ adapter: Adapter) -> [KnownPeer] {
+    adapter.linksAsCentral.values.sorted { $0.id < $1.id }.compactMap { link in
+      guard services.isEmpty || services.contains(where: { link.knownServices.contains($0) }) else {
+        return nil
+      }
+      return KnownPeer(id: link.peer, name: adapter.knownNames[link.peer] ?? nil)
+    }
+  }
+
+  func connect(_ peer: PeerID, _ client: UInt64, _ adapter: Adapter) {
+    guard adapter.isOn, adapter.linksAsCentral[peer]?.users.contains(client) != true else { return }
+    adapter.centrals[client]?.pendingLinks.insert(peer)
+    if let link = adapter.linksAsCentral[peer] {
+      join(link, client)
+    } else {
+      surroundings.interestChanged(self)
+    }
+  }
+
+  func cancelConnection(_ peer: PeerID, _ client: UInt64, _ adapter: Adapter) {
+    if adapter.centrals[client]?.pendingLinks.remove(peer) != nil {
+      post(.disconnected(peer, nil, at: clock.now), to: client, of: adapter)
+    } else if let link = adapter.linksAsCentral[peer], link.users.contains(client) {
+      let isLast = link.users.count == 1
+      leave(link, client)
+      if !isLast { post(.disconnected(peer, nil, at: clock.now), to: client, of: adapter) }
+    }
+    surroundings.interestChanged(self)
+  }
+
+  /// The link of a client to a peer.
+  func link(to peer: PeerID, _ client: UInt64, _ adapter: Adapter) -> HostLink? {
+    guard let link = adapter.linksAsCentral[peer], link.users.contains(client) else { return nil }
+    return link
+  }
+
+  func request(
+    _ request: GATTRequest, _ peer: PeerID, _ id: RequestID, _ client: UInt64, _ adapter: Adapter
+  ) {
+    guard let link = link(to: peer, client, adapter) else { return refuse(id, peer, client, adapter) }
+    let tag = ClientRequest(client: client, id: id)
+    if case .setNotify(let characteristic, let mode) = request {
+      // Notifications may come before the reply, so the client counts as subscribed from now on.
+      link.subscriptions[characteristic.handle, default: [:]][client] = mode == .none ? nil : mode
+      let others = link.subscriptions[characteristic.handle] ?? [:]
+      if mode == .none, let kept = others.values.first {
+        link.host.request(.setNotify(characteristic, kept), tag, now: clock.now)
+        return service(link)
+      }
+    }
+    link.host.request(request, tag, now: clock.now)
+    service(link)
+  }
+
+  func openChannel(_ psm: PSM, _ peer: PeerID, _ id: RequestID, _ client: UInt64, _ adapter: Adapter) {
+    guard let link = link(to: peer, client, adapter) else { return refuse(id, peer, client, adapter) }
+    link.host.openChannel(psm, ClientRequest(client: client, id: id), now: clock.now)
+    service(link)
+  }
+
+  func write(
+    _ value: Data, _ handle: AttributeHandle, _ peer: PeerID, _ client: UInt64, _ adapter: Adapter
+  ) -> WriteOutcome {
+    guard let link = link(to: peer, client, adapter) else { return .notConnected }
+    let outcome =
+      link.writeHold != nil && value.count <= link.host.commandLimit
+      ? .notReady : link.host.writeWithoutResponse(value, to: handle)
+    switch outcome {
+    case .accepted: service(link)
+    case .notReady: link.blockedWriters.insert(client)
+    case .tooLong, .notConnected: break
+    }
+    return outcome
+  }
+
+  func canWrite(_ peer: PeerID, _ client: UInt64, _ adapter: Adapter) -> Bool {
+    guard let link = link(to: peer, client, adapter) else { return false }
+    let canWrite = link.writeHold == nil && link.host.canWriteWithoutResponse()
+    if !canWrite { link.blockedWriters.insert(client) }
+    return canWrite
+  }
+
+  /// Ends a client of the central role.
+  func removeCentral(_ client: UInt64, _ adapter: Adapter) {
+    for link in adapter.allLinks { leave(link, client) }
+    if let removed = adapter.centrals.removeValue(forKey: client) { released.append(removed.sink) }
+    surroundings.interestChanged(self)
+  }
+
+  /// Tells the writers of a link that there is room.
+  private func unblockWriters(_ link: HostLink) {
+    let waiting = link.blockedWriters.sorted()
+    link.blockedWriters = []
+    for client in waiting { post(.readyToWrite(link.peer), to: client, of: link.adapter) }
+  }
+
+  private func refuse(_ id: RequestID, _ peer: PeerID, _ client: UInt64, _ adapter: Adapter) {
+    let error = RadioError(.notConnected, "there is no link to \(peer)")
+    post(.completed(id, peer, .failure(.radio(error))), to: client, of: adapter)
+  }
+
+  // MARK: From the host
+
+  func carryOutForCentral(_ output: LinkHost.Output, _ link: HostLink) {
+    guard !link.isClosed else { return }
+    switch output {
+    case .completed(let id, let result): complete(id, result, link)
+    case .notified(let handle, let value):
+      guard let clients = link.subscriptions[handle] else { return }
+      for client in clients.keys.sorted() {
+        post(.notified(link.peer, handle, value), to: client, of: link.adapter)
+      }
+    case .servicesChanged(let ranges):
+      for user in link.users.sorted() {
+        post(.servicesChanged(link.peer, ranges), to: user, of: link.adapter)
+      }
+    case .deviceName(let name):
+      guard (link.adapter.knownNames[link.peer] ?? nil) != name else { return }
+      link.adapter.knownNames[link.peer] = name
+      for user in link.users.sorted() { post(.nameChanged(link.peer, name), to: user, of: link.adapter) }
+    case .readyToWrite: unblockWriters(link)
+    case .channelConnected(let id, let psm, let cid):
+      guard link.users.contains(id.client), let channel = makeChannel(link, cid, psm, client: id.client)
+      else { return link.host.closeChannel(cid, now: clock.now) }
+      complete(id, .success(.channel(channel)), link)
+    default: break
+    }
+  }
+
+  private func complete(_ id: ClientRequest, _ result: Result<GATTReply, GATTFailure>, _ link: HostLink) {
+    guard link.users.contains(id.client) else { return }
+    if case .success(.services(let services)) = result {
+      link.knownServices.formUnion(services.map(\.uuid))
+    }
+    post(.completed(id.id, link.peer, result), to: id.client, of: link.adapter)
+  }
+}

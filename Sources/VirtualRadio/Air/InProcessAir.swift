@@ -1,0 +1,117 @@
+internal import Foundation
+internal import Radio
+
+/// The air between the adapters of one process: advertising and the making of links. Lives under the lock of a ``HostCore``.
+///
+/// An advertiser has advertising events only while an adapter in reach has a use for them.
+final class InProcessAir: Surroundings {
+  let clock: VirtualClock
+  private(set) var links: [UInt64: AirLink] = [:]
+  private var advertising: [UInt64: ScheduledWork] = [:]
+  private var generator: SeededGenerator
+  private var lastHandle: UInt16 = 0
+
+  /// Time between two advertising events, to which 0...10 ms are added (Core Vol 6 Part B 4.4.2.2).
+  static let advertisingInterval = Duration.milliseconds(100)
+  private static let advertisingDelay = 0...10_000
+
+  struct Pair: Hashable {
+    var central: UInt64
+    var peripheral: UInt64
+  }
+
+  init(clock: VirtualClock, seed: UInt64) {
+    self.clock = clock
+    generator = SeededGenerator(seed: seed)
+  }
+
+  // MARK: Advertising
+
+  func interestChanged(_ host: HostState) {
+    for adapter in host.adapters.values.sorted(by: { $0.id < $1.id }) {
+      if isAwaited(adapter, host) {
+        if advertising[adapter.id] == nil { scheduleAdvertising(adapter.id, host) }
+      } else {
+        advertising.removeValue(forKey: adapter.id)?.cancel()
+      }
+    }
+  }
+
+  /// Whether the next advertising event of an adapter would matter to anyone.
+  private func isAwaited(_ advertiser: Adapter, _ host: HostState) -> Bool {
+    guard advertiser.isInReach else { return false }
+    let advertisements = advertiser.advertisements
+    guard !advertisements.isEmpty else { return false }
+    return listeners(of: advertiser, host).contains { listener in
+      listener.wantsLink(to: advertiser.peerID)
+        || listener.centrals.values.contains { client in
+          advertisements.contains { client.scan?.wants(advertiser.peerID, $0) == true }
+        }
+    }
+  }
+
+  private func listeners(of advertiser: Adapter, _ host: HostState) -> [Adapter] {
+    host.adapters.values.filter { $0 !== advertiser && $0.isOn && $0.isInReach }.sorted { $0.id < $1.id }
+  }
+
+  private func scheduleAdvertising(_ id: UInt64, _ host: HostState) {
+    let delay =
+      Self.advertisingInterval + .microseconds(Int.random(in: Self.advertisingDelay, using: &generator))
+    advertising[id] = clock.schedule(after: delay) { [weak core = host.core] in
+      core?.run { ($0.surroundings as? InProcessAir)?.advertise(id, $0) }
+    }
+  }
+
+  private func advertise(_ id: UInt64, _ host: HostState) {
+    advertising[id] = nil
+    guard let advertiser = host.adapters[id], advertiser.isInReach else { return }
+    let advertisements = advertiser.advertisements
+    guard !advertisements.isEmpty else { return }
+    for listener in listeners(of: advertiser, host) {
+      let parameters = advertiser.parameters.merged(with: listener.parameters)
+      for advertisement in advertisements {
+        host.sighted(
+          advertisement, of: advertiser.peerID, rssi: parameters.rssi, isConnectable: true, by: listener)
+      }
+      if listener.wantsLink(to: advertiser.peerID) { connect(listener, advertiser, parameters, host) }
+    }
+    interestChanged(host)
+  }
+
+  // MARK: Links
+
+  private func connect(
+    _ central: Adapter, _ peripheral: Adapter, _ parameters: LinkParameters, _ host: HostState
+  ) {
+    let pair = Pair(central: central.id, peripheral: peripheral.id)
+    // The link before may still be ending; then the next advertising event is in time.
+    guard !links.values.contains(where: { $0.pair == pair }) else { return }
+    lastHandle = lastHandle % 0x0EFF + 1
+    let link = AirLink(
+      pair: pair, handle: lastHandle, air: self, host: host, parameters: parameters,
+      generator: generator.split())
+    links[link.id] = link
+    link.peripheral = host.linkUp(
+      peripheral, .peripheral, peer: central.peerID, parameters: parameters, medium: link)
+    link.central = host.linkUp(
+      central, .central, peer: peripheral.peerID, parameters: parameters, medium: link)
+    link.begin()
+  }
+
+  func remove(_ link: AirLink) {
+    links[link.id] = nil
+  }
+
+  // MARK: Reach
+
+  /// Makes an adapter unreachable, or reachable again.
+  func setInReach(_ isInReach: Bool, of adapter: Adapter, _ host: HostState) {
+    guard adapter.isInReach != isInReach else { return }
+    adapter.isInReach = isInReach
+    for link in links.values.sorted(by: { $0.id < $1.id }) {
+      if link.pair.central == adapter.id { link.setSilent(.central, !isInReach) }
+      if link.pair.peripheral == adapter.id { link.setSilent(.peripheral, !isInReach) }
+    }
+    interestChanged(host)
+  }
+}

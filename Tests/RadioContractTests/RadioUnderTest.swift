@@ -1,0 +1,105 @@
+import Dispatch
+import Foundation
+import Radio
+import Synchronization
+import Testing
+import VirtualRadio
+
+/// The radios that the contract is checked on. A new radio is a new case, and a ``RadioWorld`` for it.
+enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
+  /// Adapters of one process in simulated time.
+  case virtualLockStep
+  /// The same in real time.
+  case virtualRealTime
+  /// The same on an air that does not wait for the clock.
+  case virtualUnpaced
+
+  var testDescription: String { rawValue }
+
+  /// A world in which radios hear each other.
+  func makeWorld(_ needs: LinkNeeds = LinkNeeds()) -> any RadioWorld {
+    switch self {
+    case .virtualLockStep: VirtualWorld(.lockStep, needs)
+    case .virtualRealTime: VirtualWorld(.realTime, needs)
+    case .virtualUnpaced: VirtualWorld(.unpaced, needs)
+    }
+  }
+}
+
+/// What a scenario wants of its links; a radio that cannot do as told does as it can, and scenarios ask for what they got.
+struct LinkNeeds {
+  var attMTU = 185
+  var mtuExchangeDelay: Duration?
+  /// A small queue makes back-pressure come soon.
+  var queueDepth: Int? = 8
+}
+
+/// Radios that hear each other, and the time in which they live.
+protocol RadioWorld: Sendable {
+  func makeRadio(_ name: String) -> any Radio
+
+  /// Lets time pass until `condition` holds; false if it does not within `limit`.
+  func wait(within limit: Duration, until condition: () -> Bool) -> Bool
+
+  /// To be called when something has happened that a waiting condition may depend on.
+  func noteProgress()
+
+  /// Switches an adapter.
+  func setPower(_ isOn: Bool, of radio: any Radio)
+
+  /// Takes a device away without a word.
+  func takeAway(_ radio: any Radio)
+}
+
+/// A ``VirtualAir`` as a world.
+final class VirtualWorld: RadioWorld {
+  let clock: VirtualClock
+  let air: VirtualAir
+  private let radios = Mutex<[String: VirtualRadio]>([:])
+  private let progress = DispatchSemaphore(value: 0)
+
+  init(_ mode: VirtualClock.Mode, _ needs: LinkNeeds) {
+    clock = VirtualClock(mode)
+    air = VirtualAir(
+      clock: clock,
+      link: LinkParameters(
+        attMTU: needs.attMTU, connectionInterval: .microseconds(7500), supervisionTimeout: .milliseconds(500),
+        queueDepth: needs.queueDepth, mtuExchangeDelay: needs.mtuExchangeDelay))
+  }
+
+  func makeRadio(_ name: String) -> any Radio {
+    let radio = air.makeRadio(name: name)
+    radios.withLock { $0[name] = radio }
+    return radio
+  }
+
+  func wait(within limit: Duration, until condition: () -> Bool) -> Bool {
+    if clock.mode == .lockStep {
+      do {
+        return try clock.run(until: condition, within: limit)
+      } catch {
+        Issue.record("simulated time cannot go on: \(error)")
+        return false
+      }
+    }
+    let (seconds, attoseconds) = limit.components
+    let deadline =
+      DispatchTime.now() + .seconds(Int(seconds)) + .nanoseconds(Int(attoseconds / 1_000_000_000))
+    while !condition() {
+      if progress.wait(timeout: deadline) == .timedOut { return condition() }
+    }
+    return true
+  }
+
+  func noteProgress() { if clock.mode != .lockStep { progress.signal() } }
+
+  func setPower(_ isOn: Bool, of radio: any Radio) {
+    guard let radio = radios.withLock({ $0[radio.name] }) else { return }
+    air.setPower(isOn ? .poweredOn : .poweredOff, of: radio)
+  }
+
+  func takeAway(_ radio: any Radio) {
+    guard let radio = radios.withLock({ $0[radio.name] }) else { return }
+    air.setInReach(false, of: radio)
+  }
+}
