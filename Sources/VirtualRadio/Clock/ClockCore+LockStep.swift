@@ -114,7 +114,7 @@ struct LivelockGuard {
   private var instant: Int64 = -1
 
   private let mostEvents: Int
-  static let mostEventsAtInstant = 1_000_000
+  static let mostEventsAtInstant = 100_000
 
   init(mostEvents: Int = 200_000_000) { self.mostEvents = mostEvents }
 

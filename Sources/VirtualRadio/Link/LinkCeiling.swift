@@ -110,40 +110,65 @@ extension LinkCeiling {
       let mean = Double(pairs) / Double(events)
       let low = Int(mean)
       let share = mean - Double(low)
-      let expected = (1 - share) * expectedProgress(inPairs: low) + share * expectedProgress(inPairs: low + 1)
-      return expected / mean
+      let few = LossChain(errorRate: errorRate, pairs: low).progress
+      let many = LossChain(errorRate: errorRate, pairs: low + 1).progress
+      return ((1 - share) * few + share * many) / mean
     }
+  }
+}
 
-    /// The chain of what both sides have seen at the start of a pair.
-    private struct PairState: Hashable {
-      /// The last packet that the peripheral (the central) received was invalid.
-      var isPeripheralWarned = false
-      var isCentralWarned = false
-      /// The peripheral has the packet already; only its acknowledgement was lost.
-      var isReceived = false
-    }
+/// How many packets of a full queue get through in a connection event with loss, as an expectation.
+private struct LossChain {
+  /// What both sides have seen at the start of a pair.
+  private struct PairState: Hashable {
+    /// The last packet that the peripheral (the central) received was invalid.
+    var isPeripheralWarned = false
+    var isCentralWarned = false
+    /// The peripheral has the packet already; only its acknowledgement was lost.
+    var isReceived = false
+  }
 
-    private func expectedProgress(inPairs pairs: Int) -> Double {
-      var open: [PairState: Double] = [PairState(): 1]
-      var progress = 0.0
-      for _ in 0..<pairs {
-        var next: [PairState: Double] = [:]
-        for (state, probability) in open {
-          for isLost in [false, true] where !(isLost && state.isPeripheralWarned) {
-            let isReceived = state.isReceived || !isLost
-            let share = probability * (isLost ? errorRate : 1 - errorRate)
-            let answered = PairState(isPeripheralWarned: isLost)
-            next[answered, default: 0] += share * (1 - errorRate)
-            if isReceived { progress += share * (1 - errorRate) }
-            guard !state.isCentralWarned else { continue }
+  /// Packets acknowledged in one event.
+  private(set) var progress = 0.0
+  private let errorRate: Double
+  private let pairs: Int
+
+  init(errorRate: Double, pairs: Int) {
+    self.errorRate = errorRate
+    self.pairs = pairs
+    // An event may start with a packet that the one before has delivered; that settles within a few events.
+    var received = 0.0
+    for _ in 0..<20 { received = runEvent(startingReceived: received) }
+  }
+
+  /// Sets the progress; returns how probable it is that the event ends with a packet received and not acknowledged.
+  private mutating func runEvent(startingReceived received: Double) -> Double {
+    var open = [PairState(): 1 - received, PairState(isReceived: true): received]
+    var closedReceived = 0.0
+    progress = 0
+    for _ in 0..<pairs {
+      var next: [PairState: Double] = [:]
+      for (state, probability) in open {
+        for isLost in [false, true] {
+          let share = probability * (isLost ? errorRate : 1 - errorRate)
+          let isReceived = state.isReceived || !isLost
+          if isLost, state.isPeripheralWarned {
+            closedReceived += isReceived ? share : 0
+            continue
+          }
+          next[PairState(isPeripheralWarned: isLost), default: 0] += share * (1 - errorRate)
+          if isReceived { progress += share * (1 - errorRate) }
+          if state.isCentralWarned {
+            closedReceived += isReceived ? share * errorRate : 0
+          } else {
             let unanswered = PairState(
               isPeripheralWarned: isLost, isCentralWarned: true, isReceived: isReceived)
             next[unanswered, default: 0] += share * errorRate
           }
         }
-        open = next
       }
-      return progress
+      open = next
     }
+    return closedReceived + open.reduce(0) { $0 + ($1.key.isReceived ? $1.value : 0) }
   }
 }

@@ -63,28 +63,26 @@ extension LinkLayer {
     return outcome
   }
 
-  /// Payloads of the next pair, or nil if none fits what is left of the interval.
+  /// Payloads of the next pair, or nil if it does not fit what is left of the interval.
   ///
-  /// If two data packets do not fit together, one side sends an empty one; the sides take turns.
+  /// The first pair always takes place, to keep the link alive. If its two data packets do not fit even a whole interval together,
+  /// one side sends an empty packet instead; the sides take turns.
   private mutating func nextPair(startingAt elapsed: Int, isFirst: Bool) -> (central: Int, peripheral: Int)? {
-    let left = timing.interval - elapsed
     let octets = central.nextOctets(dataLength: timing.dataLength)
     let answer = peripheral.octetsAfterAcknowledgement(dataLength: timing.dataLength)
-    if timing.pair(octets, answer) <= left { return (octets, answer) }
-    if octets > 0, answer > 0 {
-      let first: (Int, Int) = yieldingSide == .peripheral ? (octets, 0) : (0, answer)
-      let second: (Int, Int) = yieldingSide == .peripheral ? (0, answer) : (octets, 0)
-      for pair in [first, second] where canSend(pair, answer: answer) && timing.pair(pair.0, pair.1) <= left {
-        yieldingSide = pair.0 == 0 ? .peripheral : .central
-        return pair
-      }
+    if elapsed + timing.pair(octets, answer) <= timing.interval { return (octets, answer) }
+    guard isFirst else { return nil }
+    let alternatives = yieldingSide == .peripheral ? [(octets, 0), (0, answer)] : [(0, answer), (octets, 0)]
+    for pair in alternatives where pair != (0, 0) && canSend(pair) {
+      guard timing.pair(pair.0, pair.1) <= timing.interval else { continue }
+      yieldingSide = pair.0 == 0 ? .peripheral : .central
+      return pair
     }
-    // The first exchange always takes place: it keeps the link alive even if no data packet ever fits.
-    return isFirst && canSend((0, 0), answer: answer) ? (0, 0) : nil
+    return canSend((0, 0)) ? (0, 0) : nil
   }
 
   /// Whether the sides are free to send empty packets where `pair` has them.
-  private func canSend(_ pair: (Int, Int), answer: Int) -> Bool {
+  private func canSend(_ pair: (Int, Int)) -> Bool {
     (pair.0 > 0 || !central.mustRepeat)
       && (pair.1 > 0 || peripheral.canBeAcknowledged || !peripheral.mustRepeat)
   }

@@ -29,7 +29,8 @@ extension LinkParameters: CustomStringConvertible {
   public init(parsing words: String) throws(SettingError) {
     self.init()
     var seen: Set<String> = []
-    for item in words.split(separator: ",", omittingEmptySubsequences: !words.contains { !$0.isWhitespace }) {
+    let isBlank = words.allSatisfy(\.isWhitespace)
+    for item in words.split(separator: ",", omittingEmptySubsequences: false) where !isBlank {
       let setting = try Setting(item, keys: Self.keys.map(\.name))
       guard seen.insert(setting.key).inserted else { throw setting.error("was given twice") }
       try apply(setting)

@@ -47,9 +47,10 @@ public struct LinkParameters: Hashable, Sendable {
     self.mtuExchangeDelay = mtuExchangeDelay
   }
 
-  /// 720 ms, or six connection intervals where those are longer.
+  /// 720 ms, or six connection intervals where those are longer, in whole steps of 10 ms.
   public static func defaultSupervisionTimeout(interval: Duration) -> Duration {
-    max(.milliseconds(720), interval * 6)
+    let steps = (min(max(interval, .zero), .seconds(4)).inNanoseconds * 6 + 9_999_999) / 10_000_000
+    return .milliseconds(10 * max(steps, 72))
   }
 
   /// What both ends of a link can do: the smaller lengths and the worse air of the two.

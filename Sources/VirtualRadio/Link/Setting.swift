@@ -73,19 +73,22 @@ struct Setting {
     return best.edits <= max(1, best.candidate.utf8.count / 3) ? best.candidate : nil
   }
 
-  /// Insertions, deletions and replacements between two words.
+  /// Insertions, deletions, replacements and swaps of neighbours between two words.
   private static func edits(_ left: [UInt8], _ right: [UInt8]) -> Int {
     guard left.count <= 64, right.count <= 64 else { return .max }
-    var row = Array(0...right.count)
+    var rows = [Array(0...right.count)]
     for (index, letter) in left.enumerated() {
-      var diagonal = row[0]
-      row[0] = index + 1
+      var row = [index + 1]
       for column in right.indices {
-        let replaced = diagonal + (letter == right[column] ? 0 : 1)
-        diagonal = row[column + 1]
-        row[column + 1] = min(replaced, row[column] + 1, diagonal + 1)
+        let isSame = letter == right[column]
+        var least = min(rows[index][column] + (isSame ? 0 : 1), row[column] + 1, rows[index][column + 1] + 1)
+        if index > 0, column > 0, letter == right[column - 1], left[index - 1] == right[column] {
+          least = min(least, rows[index - 1][column - 1] + 1)
+        }
+        row.append(least)
       }
+      rows.append(row)
     }
-    return row[right.count]
+    return rows[left.count][right.count]
   }
 }
