@@ -6,5 +6,5 @@ extension CommandDeclaration {
       GlobalOptions.section,
       Section(title: "Other options", options: [ArgumentParser.version.declaration]),
     ],
-    subcommands: [.help])
+    subcommands: [.status, .help])
 }
