@@ -37,7 +37,10 @@ import Testing
     #expect(run.output == "bluehaul \(Bluehaul.version)\n")
   }
 
-  @Test(arguments: [["--help"], ["help"], ["help", "help"], ["help", "--help"], ["help", "exit-codes"]])
+  @Test(arguments: [
+    ["--help"], ["help"], ["help", "help"], ["help", "--help"], ["help", "exit-codes"],
+    ["help", "link"], ["help", "fault"],
+  ])
   func helpGoesToStandardOutput(arguments: [String]) async {
     let run = await ToolRun(arguments)
     #expect(run.code == .success)
@@ -61,7 +64,8 @@ import Testing
       (TransferError.Code.unusableFile, Int32(3)), (.malformedFile, 3), (.invalidArgument, 2), (.storage, 9),
       (.diskFull, 9), (.damagedState, 9), (.locked, 8), (.radioUnavailable, 4), (.deviceNotFound, 4),
       (.disconnected, 7), (.timedOut, 7), (.unsupportedDevice, 5), (.refused, 5), (.protocolViolation, 5),
-      (.verificationFailed, 6), (.cancelled, 130),
+      (.verificationFailed, 6), (.cancelled, 130), (.objectTooLarge, 5), (.nameNotAcceptable, 5),
+      (.nameTaken, 5),
     ] as [(TransferError.Code, Int32)])
   func exitCodes(code: TransferError.Code, exit: Int32) {
     let failure = Failure(TransferError(code, "something \u{1B}[2Jhappened", advice: "do\nthat"))

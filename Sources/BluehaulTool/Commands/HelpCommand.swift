@@ -1,3 +1,5 @@
+internal import VirtualRadio
+
 extension CommandDeclaration {
   /// `help [TOPIC...]`: a command's help text, or a text of its own.
   static let help = CommandDeclaration(
@@ -39,6 +41,7 @@ enum HelpCommand {
 /// Help texts that belong to no command.
 enum HelpTopic: String, CaseIterable {
   case exitCodes = "exit-codes"
+  case link, fault
 
   static var all: [String] { allCases.map(\.rawValue) }
   static var names: String { all.joined(separator: ", ") }
@@ -48,6 +51,16 @@ enum HelpTopic: String, CaseIterable {
     case .exitCodes:
       "Exit codes of bluehaul\n\n"
         + help.table(ExitCode.table.map { ("\($0.code.rawValue)", $0.meaning) }) + "\n"
+    case .link:
+      help.wrap(
+        "A simulated link: --link KEY=VALUE,... What is not said is as in \(LinkParameters()).", indent: 0)
+        + "\n\n" + help.table(LinkParameters.keys.map { ($0.name, $0.meaning) }) + "\n"
+    case .fault:
+      help.wrap(
+        "Faults of a simulated link: --fault FAULT,... or several --fault. WHEN is a number of bytes of the transfer"
+          + " (100000, 64KiB), a share of it (40%), or a time since the link was made (2s). P is a probability: 0.01 or 1%.",
+        indent: 0)
+        + "\n\n" + help.table(FaultPlan.forms.map { ($0.syntax, $0.meaning) }) + "\n"
     }
   }
 }
