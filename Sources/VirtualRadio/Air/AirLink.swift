@@ -15,6 +15,13 @@ final class AirLink: LinkMedium {
   private let timer: AirTimer
   private var armed: Duration?
   private var outputs: [LinkOutput] = []
+  /// What has arrived at a frozen peripheral.
+  private var stalled: [[UInt8]]?
+  private var thaw: ScheduledWork?
+  private var scriptTimer: ScheduledWork?
+
+  /// Frames that a frozen peripheral's controller keeps; what comes then is lost.
+  static let stalledLimit = 4096
 
   init(
     pair: InProcessAir.Pair, handle: UInt16, air: InProcessAir, host: HostState, parameters: LinkParameters,
@@ -41,6 +48,7 @@ final class AirLink: LinkMedium {
   func begin() {
     if let central { host.service(central) }
     if let peripheral { host.service(peripheral) }
+    beginScript()
   }
 
   // MARK: From the hosts
@@ -48,6 +56,7 @@ final class AirLink: LinkMedium {
   func send(_ frame: [UInt8], from side: LinkSide) -> Bool {
     let now = clock.airNow
     guard layer.enqueue(frame, from: side, now: now) else { return false }
+    if side == .central { air.capture?.frame(frame, handle: handle, from: side, at: now) }
     setTimer()
     return true
   }
@@ -68,6 +77,10 @@ final class AirLink: LinkMedium {
     central?.host.replaceParameters(parameters)
     peripheral?.host.replaceParameters(parameters)
     setTimer()
+  }
+
+  func readySignal() -> FaultScript.ReadySignal {
+    hasFaults ? air.withScript(of: pair) { $0.readySignal() } : .prompt
   }
 
   func setSilent(_ side: LinkSide, _ isSilent: Bool) {
@@ -91,22 +104,35 @@ final class AirLink: LinkMedium {
     outputs.removeAll(keepingCapacity: true)
     for output in happened {
       switch output {
-      case .delivered(let side, let frame, _): deliver(frame, to: side)
+      case .delivered(let side, let frame, let instant): deliver(frame, to: side, at: instant)
       case .completed(let side, let frames, _):
         if let end = side == .central ? central : peripheral { host.completed(frames, end) }
-      case .ended(let reason, _): end(reason)
+      case .ended(let reason, let instant): end(reason, at: instant)
       }
+    }
+    if hasFaults, !happened.isEmpty, !layer.hasEnded {
+      perform(air.withScript(of: pair) { $0.linkEventEnded() })
     }
     setTimer()
   }
 
-  private func deliver(_ frame: [UInt8], to side: LinkSide) {
+  private func deliver(_ frame: [UInt8], to side: LinkSide, at instant: Duration) {
+    if side == .central { air.capture?.frame(frame, handle: handle, from: .peripheral, at: instant) }
+    if hasFaults, isLost(frame, to: side) { return }
+    if side == .peripheral, let count = stalled?.count {
+      if count < Self.stalledLimit { stalled?.append(frame) }
+      return
+    }
     if let end = side == .central ? central : peripheral { host.received(frame, end) }
   }
 
-  private func end(_ reason: LinkEnd) {
+  private func end(_ reason: LinkEnd, at instant: Duration) {
+    air.capture?.linkEnded(handle: handle, reason, at: instant)
     timer.set(at: nil)
+    thaw?.cancel()
+    scriptTimer?.cancel()
     air.remove(self)
+    if hasFaults { air.withScript(of: pair) { $0.linkEnded() } }
     for (side, end) in [(LinkSide.peripheral, peripheral), (.central, central)] {
       guard let end else { continue }
       switch reason {
@@ -117,5 +143,103 @@ final class AirLink: LinkMedium {
     }
     (central, peripheral) = (nil, nil)
     air.interestChanged(host)
+  }
+}
+
+// MARK: - Faults
+
+extension AirLink {
+  /// Counts what arrives at the peripheral, and drops what the script wants to be dropped.
+  private func isLost(_ frame: [UInt8], to side: LinkSide) -> Bool {
+    guard frame.count > 4, let cid = L2CAPFrame.channel(of: frame) else { return false }
+    let opcode = cid == ChannelIdentifier.attributeProtocol ? frame[4] : nil
+    if side == .central {
+      return opcode == ATTOpcode.notification && air.withScript(of: pair) { $0.losesNotification() }
+    }
+    let octets: Int
+    switch opcode {
+    case ATTOpcode.writeCommand, ATTOpcode.writeRequest: octets = frame.count - 7
+    case ATTOpcode.prepareWriteRequest: octets = frame.count - 9
+    case nil where ChannelIdentifier.dynamic.contains(cid): octets = frame.count - L2CAPFrame.headerLength
+    default: return false
+    }
+    let isDropped = opcode == ATTOpcode.writeCommand && air.withScript(of: pair) { $0.dropsWriteCommand() }
+    perform(air.withScript(of: pair) { $0.payloadArrived(octets: octets, now: clock.now) })
+    return isDropped
+  }
+
+  private var hasFaults: Bool { !air.faults.isEmpty }
+
+  /// Lets the script know of the link.
+  func beginScript() {
+    guard hasFaults else { return }
+    perform(air.withScript(of: pair) { $0.linkMade(now: clock.now) })
+    setScriptTimer()
+  }
+
+  private func perform(_ actions: [FaultScript.Action]) {
+    for action in actions {
+      switch action {
+      case .link(.drop): setSilent(.peripheral, true)
+      case .link(.dropInsideFrame):
+        layer.cutInsideNextFrame(from: .central)
+        setTimer()
+      case .link(.hangUp): terminate(by: .peripheral)
+      case .host(.reboot(let downtime)): reboot(downtime)
+      case .host(.freeze(let time)): freeze(time)
+      case .host(.changeMTU(let mtu)):
+        for end in [peripheral, central] {
+          end?.host.setMTU(mtu)
+          if let end { host.service(end) }
+        }
+      // Those are answered where they are asked for.
+      case .host(.overflow), .host(.lateReady), .host(.lostReady), .host(.loseNotifications): break
+      }
+    }
+  }
+
+  private func reboot(_ downtime: Duration) {
+    guard let adapter = peripheral?.adapter else { return }
+    host.setState(.resetting, of: adapter, isOrderly: false)
+    let id = adapter.id
+    _ = clock.schedule(after: downtime) { [weak core = host.core] in
+      core?.run { state in
+        guard let adapter = state.adapters[id], adapter.state == .resetting else { return }
+        state.setState(.poweredOn, of: adapter, isOrderly: true)
+      }
+    }
+  }
+
+  private func freeze(_ time: Duration?) {
+    stalled = stalled ?? []
+    thaw?.cancel()
+    guard let time else { return }
+    let id = id
+    thaw = clock.schedule(after: time) { [weak core = host.core] in
+      core?.run { ($0.surroundings as? InProcessAir)?.links[id]?.goOn() }
+    }
+  }
+
+  private func goOn() {
+    let frames = stalled ?? []
+    stalled = nil
+    for frame in frames {
+      if let peripheral { host.received(frame, peripheral) }
+    }
+  }
+
+  private func setScriptTimer() {
+    scriptTimer?.cancel()
+    scriptTimer = nil
+    guard let next = air.withScript(of: pair, { $0.nextTime }) else { return }
+    let id = id
+    scriptTimer = clock.schedule(after: next - clock.now) { [weak core = host.core] in
+      core?.run { ($0.surroundings as? InProcessAir)?.links[id]?.scriptTimeElapsed() }
+    }
+  }
+
+  private func scriptTimeElapsed() {
+    perform(air.withScript(of: pair) { $0.handleTimeout(now: clock.now) })
+    setScriptTimer()
   }
 }

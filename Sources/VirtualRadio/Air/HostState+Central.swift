@@ -123,7 +123,25 @@ extension HostState {
     surroundings.interestChanged(self)
   }
 
-  /// Tells the writers of a link that there is room.
+  /// There is room for the writers of a link: tells them, unless the script says otherwise.
+  private func announceReady(_ link: HostLink) {
+    switch link.medium.readySignal() {
+    case .prompt: unblockWriters(link)
+    case .never: link.blockedWriters = []
+    case .late(let delay):
+      let id = link.id
+      link.writeHold?.cancel()
+      link.writeHold = clock.schedule(after: delay) { [weak core] in
+        core?.run { state in
+          guard let link = state.links[id] else { return }
+          link.writeHold = nil
+          // Without room, the host has taken note and tells in time.
+          if link.host.canWriteWithoutResponse() { state.unblockWriters(link) }
+        }
+      }
+    }
+  }
+
   private func unblockWriters(_ link: HostLink) {
     let waiting = link.blockedWriters.sorted()
     link.blockedWriters = []
@@ -154,7 +172,7 @@ extension HostState {
       guard (link.adapter.knownNames[link.peer] ?? nil) != name else { return }
       link.adapter.knownNames[link.peer] = name
       for user in link.users.sorted() { post(.nameChanged(link.peer, name), to: user, of: link.adapter) }
-    case .readyToWrite: unblockWriters(link)
+    case .readyToWrite: announceReady(link)
     case .channelConnected(let id, let psm, let cid):
       guard link.users.contains(id.client), let channel = makeChannel(link, cid, psm, client: id.client)
       else { return link.host.closeChannel(cid, now: clock.now) }

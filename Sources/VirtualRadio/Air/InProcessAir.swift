@@ -6,7 +6,10 @@ internal import Radio
 /// An advertiser has advertising events only while an adapter in reach has a use for them.
 final class InProcessAir: Surroundings {
   let clock: VirtualClock
+  let capture: BTSnoopWriter?
+  var faults: FaultPlan
   private(set) var links: [UInt64: AirLink] = [:]
+  private var scripts: [Pair: FaultScript] = [:]
   private var advertising: [UInt64: ScheduledWork] = [:]
   private var generator: SeededGenerator
   private var lastHandle: UInt16 = 0
@@ -20,8 +23,10 @@ final class InProcessAir: Surroundings {
     var peripheral: UInt64
   }
 
-  init(clock: VirtualClock, seed: UInt64) {
+  init(clock: VirtualClock, seed: UInt64, faults: FaultPlan, capture: BTSnoopWriter?) {
     self.clock = clock
+    self.faults = faults
+    self.capture = capture
     generator = SeededGenerator(seed: seed)
   }
 
@@ -95,6 +100,8 @@ final class InProcessAir: Surroundings {
       peripheral, .peripheral, peer: central.peerID, parameters: parameters, medium: link)
     link.central = host.linkUp(
       central, .central, peer: peripheral.peerID, parameters: parameters, medium: link)
+    capture?.linkMade(
+      handle: link.handle, peerAddress: peripheral.address, parameters: parameters, at: clock.airNow)
     link.begin()
   }
 
@@ -102,7 +109,19 @@ final class InProcessAir: Surroundings {
     links[link.id] = nil
   }
 
-  // MARK: Reach
+  // MARK: Faults
+
+  /// Replaces the script of all pairs; what has happened is forgotten.
+  func setFaults(_ plan: FaultPlan) {
+    faults = plan
+    scripts = [:]
+    for link in links.values.sorted(by: { $0.id < $1.id }) { link.beginScript() }
+  }
+
+  /// Lets the script of a pair decide something.
+  func withScript<Result>(of pair: Pair, _ body: (inout FaultScript) -> Result) -> Result {
+    body(&scripts[pair, default: FaultScript(faults)])
+  }
 
   /// Makes an adapter unreachable, or reachable again.
   func setInReach(_ isInReach: Bool, of adapter: Adapter, _ host: HostState) {

@@ -13,6 +13,9 @@ protocol LinkMedium: AnyObject {
 
   /// Changes the connection interval.
   func setInterval(_ interval: Duration)
+
+  /// What becomes of the ready signal that the central's writers are about to get.
+  func readySignal() -> FaultScript.ReadySignal
 }
 
 /// Where an adapter finds others. Called under the lock of the ``HostCore``.

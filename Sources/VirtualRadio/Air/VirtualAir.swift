@@ -21,14 +21,16 @@ public final class VirtualAir: Sendable {
   /// Makes an air without adapters.
   ///
   /// `link` describes links between radios that say nothing else. `seed` fixes what is random: packet errors and the
-  /// instants of advertising.
+  /// instants of advertising. `faults` are played for each pair of radios, the first link to come. `capture` records all links;
+  /// its `onFailure` must not use radios of this air.
   public init(
-    clock: VirtualClock, link: LinkParameters = LinkParameters(), seed: UInt64 = 1
+    clock: VirtualClock, link: LinkParameters = LinkParameters(), seed: UInt64 = 1,
+    faults: FaultPlan = FaultPlan(), capture: BTSnoopWriter? = nil
   ) {
     self.clock = clock
     self.link = link
     core = HostCore(clock: clock) { clock in
-      InProcessAir(clock: clock, seed: seed)
+      InProcessAir(clock: clock, seed: seed, faults: faults, capture: capture)
     }
   }
 
@@ -64,6 +66,11 @@ public final class VirtualAir: Sendable {
       guard let adapter = host.adapters[radio.adapter] else { return }
       (host.surroundings as? InProcessAir)?.setInReach(isInReach, of: adapter, host)
     }
+  }
+
+  /// Replaces the faults, also of links that exist: octets and times count from now.
+  public func setFaults(_ faults: FaultPlan) {
+    core.run { ($0.surroundings as? InProcessAir)?.setFaults(faults) }
   }
 }
 
