@@ -86,7 +86,9 @@ extension CentralCore {
       case .idle: return .disconnected
       case .connecting, .closing(reconnect: true, _): return .connecting
       case .connected: return .connected
-      case .closing(reconnect: false, _): return .disconnecting
+      case .closing(reconnect: false, isReported: true): return .disconnecting
+      // The end of something that this object was never connected by.
+      case .closing(reconnect: false, isReported: false): return .disconnected
       }
     }
   }

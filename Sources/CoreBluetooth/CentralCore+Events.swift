@@ -85,7 +85,7 @@ extension CentralCore {
 
   private func connected(_ id: PeerID, _ name: String?) {
     let connected = state.withLock { state -> (CBCentralManager, CBPeripheral)? in
-      guard let client = state.client else { return nil }
+      guard state.adapter == .poweredOn, let client = state.client else { return nil }
       switch state.peers[id]?.phase {
       case .connecting:
         guard let manager = state.manager, let peripheral = state.peers[id]?.object else {

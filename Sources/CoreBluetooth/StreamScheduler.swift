@@ -8,18 +8,10 @@ internal import Synchronization
 /// While a wake-up is on its way and until its handler has returned, it holds an activity of the clock, so that simulated time stands still.
 /// ``wake()`` may be called from any thread, with locks of the radio held.
 final class StreamScheduler: Sendable {
-  /// A run loop with the modes in which events are wanted.
-  ///
-  /// Sendable: only `add(_:forMode:)` is called from other threads, which Core Foundation guards.
-  private struct Loop: @unchecked Sendable {
-    var runLoop: RunLoop
-    var modes: [RunLoop.Mode]
-  }
-
   private struct State: Sendable {
-    var loops: [Loop] = []
     var queue: DispatchQueue?
-    /// Numbers wake-ups; one that was overtaken by a change of schedule does nothing.
+    var source: RunLoopSource?
+    /// Numbers wake-ups by queue; one that was overtaken by a change of schedule does nothing.
     var generation: UInt64 = 0
     /// A wake-up is on its way, and an activity held for it.
     var isPending = false
@@ -41,39 +33,37 @@ final class StreamScheduler: Sendable {
   /// Runs the handler where the stream is scheduled; once for all calls until it starts.
   func wake() {
     state.withLock { state in
-      guard !state.isPending else { return }
-      send(&state)
+      if !state.isPending { send(&state) }
     }
   }
 
+  /// Wants events on a run loop.
   func add(_ runLoop: RunLoop, _ mode: RunLoop.Mode) {
-    let loop = Loop(runLoop: runLoop, modes: [mode])
-    reschedule { state in
-      if let i = state.loops.firstIndex(where: { $0.runLoop === loop.runLoop }) {
-        if !state.loops[i].modes.contains(mode) { state.loops[i].modes.append(mode) }
-      } else {
-        state.loops.append(loop)
-      }
+    let source = state.withLock { state in
+      let source = state.source ?? RunLoopSource { [weak self] in self?.fire(nil) }
+      state.source = source
+      return source
     }
+    source.add(to: runLoop, mode)
+    reschedule { _ in }
   }
 
+  /// Wants no more events on a run loop.
   func remove(_ runLoop: RunLoop, _ mode: RunLoop.Mode) {
-    let loop = Loop(runLoop: runLoop, modes: [mode])
-    reschedule { state in
-      guard let i = state.loops.firstIndex(where: { $0.runLoop === loop.runLoop }) else { return }
-      state.loops[i].modes.removeAll { $0 == mode }
-      if state.loops[i].modes.isEmpty { state.loops.remove(at: i) }
-    }
+    state.withLock { $0.source }?.remove(from: runLoop, mode)
+    reschedule { _ in }
   }
 
+  /// Wants events on a queue instead; nil: on run loops.
   func setQueue(_ queue: DispatchQueue?) { reschedule { $0.queue = queue } }
 
   /// Ends all delivery.
   func stop() {
-    let endsActivity = state.withLock { state in
+    let (source, endsActivity) = state.withLock { state in
       defer { state = State(generation: state.generation &+ 1) }
-      return state.isPending
+      return (state.source, state.isPending)
     }
+    source?.removeAll()
     if endsActivity { clock.endActivity() }
   }
 
@@ -90,9 +80,10 @@ final class StreamScheduler: Sendable {
     if endsActivity { clock.endActivity() }
   }
 
-  /// Sends a wake-up; with the lock held, which Dispatch and the run loop do not mind.
+  /// Sends a wake-up; with the lock held, which Dispatch and run loops do not mind.
   private func send(_ state: inout State) {
-    guard state.queue != nil || !state.loops.isEmpty else {
+    let source = state.source.flatMap { $0.isScheduled ? $0 : nil }
+    guard state.queue != nil || source != nil else {
       state.isWanted = true
       return
     }
@@ -100,20 +91,18 @@ final class StreamScheduler: Sendable {
     state.isPending = true
     state.generation &+= 1
     clock.beginActivity()
-    let generation = state.generation
     if let queue = state.queue {
-      queue.async { [weak self] in self?.fire(generation) }
-      return
-    }
-    for loop in state.loops {
-      let timer = Timer(fire: Date(), interval: 0, repeats: false) { [weak self] _ in self?.fire(generation) }
-      for mode in loop.modes { loop.runLoop.add(timer, forMode: mode) }
+      queue.async { [weak self, generation = state.generation] in self?.fire(generation) }
+    } else {
+      source?.signal()
     }
   }
 
-  private func fire(_ generation: UInt64) {
+  /// Runs the handler for the wake-up of that number; nil: for one by run loop.
+  private func fire(_ generation: UInt64?) {
     let handler = state.withLock { state -> (@Sendable () -> Void)? in
-      guard state.isPending, state.generation == generation else { return nil }
+      let isCurrent = generation.map { $0 == state.generation } ?? (state.queue == nil)
+      guard state.isPending, isCurrent else { return nil }
       state.isPending = false
       return state.handler ?? {}
     }
