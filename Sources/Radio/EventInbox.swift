@@ -1,5 +1,4 @@
 public import Dispatch
-internal import Synchronization
 
 /// Carries events from a radio to a dispatch queue: in order, without waiting, one hop for many events.
 ///
@@ -12,7 +11,7 @@ public final class EventInbox<Event: Sendable>: Sendable {
     var isClosed = false
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private let queue: DispatchQueue
   private let clock: any RadioClock
   private let handler: @Sendable (Event) -> Void

@@ -1,5 +1,4 @@
 internal import Radio
-internal import Synchronization
 
 /// The lock around a ``HostState``, and the rule that goes with it.
 ///
@@ -7,12 +6,12 @@ internal import Synchronization
 /// channel that a sink has dropped, a sink that is replaced) are kept until the lock is free again.
 final class HostCore: Sendable {
   let clock: VirtualClock
-  private let state: Mutex<HostState>
+  private let state: PosixMutex<HostState>
 
   /// Makes the host of some adapters; `makeSurroundings` is called once.
   init(clock: VirtualClock, makeSurroundings: (VirtualClock) -> sending any Surroundings) {
     self.clock = clock
-    state = Mutex(HostState(clock: clock, surroundings: makeSurroundings(clock)))
+    state = PosixMutex(HostState(clock: clock, surroundings: makeSurroundings(clock)))
     run { $0.core = self }
   }
 

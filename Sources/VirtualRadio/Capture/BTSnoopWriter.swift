@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Glibc
-internal import Synchronization
+internal import Radio
 
 /// Writes the packets of virtual links to a btsnoop file, which Wireshark and btmon open.
 ///
@@ -32,7 +32,7 @@ public final class BTSnoopWriter: Sendable {
   public let path: String
 
   private static let bufferLimit = 65536
-  private let state: Mutex<State>
+  private let state: PosixMutex<State>
   private let onFailure: @Sendable (Failure) -> Void
   /// Microseconds since 1970 of the clock's zero.
   private let epoch: Int64
@@ -49,7 +49,7 @@ public final class BTSnoopWriter: Sendable {
     self.path = path
     self.onFailure = onFailure
     self.epoch = Int64((epoch ?? Date().timeIntervalSince1970) * 1_000_000)
-    state = Mutex(State(descriptor: descriptor))
+    state = PosixMutex(State(descriptor: descriptor))
     flush()
     if let failure = state.withLock({ $0.failure }) { throw failure }
   }

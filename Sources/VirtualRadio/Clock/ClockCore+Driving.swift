@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
+internal import Radio
 
 /// Who drives lock-step time, and the thread that does it in the background.
 extension ClockCore {

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Synchronization
+internal import Radio
 
 /// Simulated time: rest, then one step.
 extension ClockCore {

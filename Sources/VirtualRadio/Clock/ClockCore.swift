@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import Glibc
-internal import Synchronization
+internal import Radio
 
 /// What a ``VirtualClock`` and its thread share: the thread keeps this alive, and not the clock, whose end ends the thread.
 final class ClockCore: Sendable {
@@ -50,7 +50,7 @@ final class ClockCore: Sendable {
   }
 
   let mode: VirtualClock.Mode
-  let state = Mutex(State())
+  let state = PosixMutex(State())
   /// Set on every watched queue, to know whether we run on one.
   let watchedKey = DispatchSpecificKey<Bool>()
 

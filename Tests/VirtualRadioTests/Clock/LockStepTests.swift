@@ -1,14 +1,13 @@
 import Dispatch
 import Glibc
 import Radio
-import Synchronization
 import Testing
 
 @testable import VirtualRadio
 
 /// What happened, in order, from any thread.
 final class Log<Entry: Sendable>: Sendable {
-  private let entries = Mutex<[Entry]>([])
+  private let entries = PosixMutex<[Entry]>([])
   func append(_ entry: Entry) { entries.withLock { $0.append(entry) } }
   var all: [Entry] { entries.withLock(\.self) }
   func removeAll() { entries.withLock { $0 = [] } }
@@ -114,7 +113,7 @@ final class Log<Entry: Sendable>: Sendable {
   }
 
   private final class Chain: Sendable {
-    private let inboxes = Mutex<[EventInbox<Int>]>([])
+    private let inboxes = PosixMutex<[EventInbox<Int>]>([])
 
     init(clock: VirtualClock, queues: [DispatchQueue], log: Log<Duration>) {
       let made = queues.map { queue in
@@ -227,7 +226,7 @@ final class Log<Entry: Sendable>: Sendable {
   @Test("a predicate is not asked after silent air events, and time does not wait for them")
   func silentEvents() throws {
     let asked = Log<Duration>()
-    let rounds = Mutex(0)
+    let rounds = PosixMutex(0)
     let timers = Log<AirTimer>()
     let timer = clock.makeAirTimer { now in
       let round = rounds.withLock {

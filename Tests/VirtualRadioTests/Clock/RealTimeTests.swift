@@ -1,6 +1,5 @@
 import Dispatch
 import Radio
-import Synchronization
 import Testing
 
 @testable import VirtualRadio
@@ -39,9 +38,10 @@ import Testing
   @Test("unpaced air runs an hour at once, in order, on its own time line")
   func unpacedAir() async {
     let clock = VirtualClock(.unpaced)
-    let link = Mutex(LinkLayer(parameters: LinkParameters(), generator: SeededGenerator(seed: 1), now: .zero))
+    let link = PosixMutex(
+      LinkLayer(parameters: LinkParameters(), generator: SeededGenerator(seed: 1), now: .zero))
     let timers = Log<AirTimer>()
-    let delivered = Mutex(0)
+    let delivered = PosixMutex(0)
     let target = 20_000
     await withCheckedContinuation { continuation in
       let timer = clock.makeAirTimer { now in
