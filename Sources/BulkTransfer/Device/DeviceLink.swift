@@ -42,7 +42,7 @@ public struct DeviceLink: Sendable {
     /// Subscribe to the control characteristic.
     case subscribe
     /// The carrier is ready: start a session on it.
-    case start(Carrier)
+    case start(CarrierKind)
     /// It is over.
     case fail(TransferError)
   }
@@ -109,7 +109,7 @@ public struct DeviceLink: Sendable {
     /// Can go to: running, pausing, failed.
     case subscribing
     /// Can go to: pausing, failed.
-    case running(Carrier)
+    case running(CarrierKind)
     /// Waiting before the next attempt. Can go to: connecting.
     case pausing
     /// The end.
@@ -274,14 +274,6 @@ public struct DeviceLink: Sendable {
   private static func pause(after attempts: Int) -> Duration {
     min(.milliseconds(100) * (1 << min(max(attempts - 1, 0), 6)), .seconds(5))
   }
-}
-
-/// What carries a session's bytes.
-public enum Carrier: String, Hashable, Sendable {
-  /// Write commands and notifications.
-  case gatt
-  /// A credit-based channel.
-  case l2cap
 }
 
 /// Which carrier a user wants.

@@ -46,7 +46,8 @@ public struct ControlFragmenter: Sendable {
     return Data([header]) + body
   }
 
-  private static func isUnsolicitedReceipt(_ message: Data) -> Bool {
+  /// Whether a message is a receipt that answers nothing, which a newer one makes void.
+  static func isUnsolicitedReceipt(_ message: Data) -> Bool {
     message.first == HaulReply.receiptType && message.dropFirst().first == 0
   }
 }

@@ -90,7 +90,7 @@ public enum HaulRequest: Hashable, Sendable {
     var writer = MessageWriter()
     switch self {
     case .hello(let hello):
-      writer.u8(0x01)
+      writer.u8(Self.helloType)
       writer.u8(hello.request)
       writer.u8(hello.lowestVersion)
       writer.u8(hello.highestVersion)
@@ -128,7 +128,7 @@ public enum HaulRequest: Hashable, Sendable {
     let type = try reader.u8()
     let request = try reader.u8()
     switch type {
-    case 0x01:
+    case Self.helloType:
       self = .hello(try Hello(request, &reader))
     case 0x02:
       self = .offer(try Offer(request, &reader))
@@ -179,5 +179,14 @@ extension HaulRequest.Offer {
       request: request, discardsStored: flags & 1 != 0, index: index, count: count,
       segmentPower: segmentPower, receiptInterval: receiptInterval, size: size, sha256: sha256,
       transfer: transfer, name: name, extensions: try reader.extensions())
+  }
+}
+
+extension HaulRequest {
+  private static let helloType: UInt8 = 0x01
+
+  /// The request number of a message that is a HELLO, read without decoding the rest; nil for any other.
+  static func helloNumber(_ message: Data) -> UInt8? {
+    message.first == helloType ? message.dropFirst().first : nil
   }
 }

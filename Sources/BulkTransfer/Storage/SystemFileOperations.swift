@@ -1,5 +1,12 @@
 internal import Foundation
 
+// The compiler finds the members of `stat` in whichever C module it loaded first.
+#if os(Linux)
+  internal import CDispatch
+  internal import CoreFoundation
+  internal import Glibc
+#endif
+
 /// The file system of this machine.
 struct SystemFileOperations: FileOperations {
   func open(_ name: String, in directory: Int32?, flags: Int32, mode: UInt32) throws(SystemError) -> Int32 {

@@ -1,0 +1,345 @@
+internal import CoreBluetooth
+internal import Dispatch
+internal import Foundation
+
+/// Does what ``DeviceLink`` and ``SenderSession`` decide: owns the manager, the carrier, the timer and the files.
+// Sendable: everything is touched on `queue` only, by Core Bluetooth's callbacks, the timer, and the operation's hops.
+final class PushDriver: NSObject, @unchecked Sendable {
+  typealias Outcome = Result<PushReport, TransferError>
+  typealias Recorder = @Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void
+
+  let objects: [PushObject]
+  let target: DeviceLink.Target
+  let options: PushOptions
+  let clock: any TransferClock
+  let queue: DispatchQueue
+  private let transfer: [UInt8]
+  private let record: Recorder?
+  private let managerOptions: [String: any Sendable]
+  private let events: AsyncStream<PushEvent>.Continuation
+
+  var link: DeviceLink
+  var session: SenderSession?
+  var carrier: (any SenderCarrier)?
+  var manager: CBCentralManager?
+  var peripheral: CBPeripheral?
+  var attributes = HaulAttributes()
+
+  private var timer: QueueTimer?
+  private var continuation: CheckedContinuation<Outcome, Never>?
+  private var isOver = false
+  private var isPaused = false
+  private var isDraining = false
+  /// The carrier was lost and whoever noticed goes on with the link.
+  private var isLosing = false
+  /// The carrier did not take all there was: look again at this time, in case its ready signal never comes.
+  private var lookAgain: Duration?
+  private var meter: ProgressMeter?
+  private var verified = 0
+  private var restarts: Bool
+  private var durable: [UInt64]
+  private var recordedAt: Duration?
+  private var reported: (phase: ProgressState.Phase, at: Duration)?
+  private var sessions = 0
+  private var attempts = 0
+  private var resumedFrom: UInt64?
+  private var lastCarrier = CarrierKind.gatt
+
+  init(
+    _ objects: [PushObject], transferID: SHA256Digest, target: DeviceLink.Target, options: PushOptions,
+    record: Recorder?,
+    managerOptions: [String: any Sendable], clock: any TransferClock, queue: DispatchQueue,
+    events: AsyncStream<PushEvent>.Continuation
+  ) throws(TransferError) {
+    self.objects = objects
+    self.target = target
+    self.options = options
+    self.record = record
+    self.managerOptions = managerOptions
+    self.clock = clock
+    self.queue = queue
+    self.events = events
+    transfer = Array(transferID.bytes.prefix(16))
+    restarts = options.restarts
+    durable = [UInt64](repeating: 0, count: objects.count)
+    link = DeviceLink(target: target, configuration: options.link, now: clock.now)
+    // Made once here so that a bad option is refused before anything happens.
+    _ = try SenderSession(
+      objects: objects.map(\.object), transfer: transfer, sessionNumber: 0, configuration: options.haul,
+      now: clock.now)
+    super.init()
+  }
+
+  // MARK: From the operation
+
+  func start(_ continuation: CheckedContinuation<Outcome, Never>) {
+    guard !isOver else {
+      continuation.resume(returning: .failure(.pushCancelled))
+      return
+    }
+    guard self.continuation == nil, manager == nil else {
+      continuation.resume(
+        returning: .failure(
+          TransferError(.invalidArgument, "a push runs once", advice: "make another operation")))
+      return
+    }
+    self.continuation = continuation
+    timer = QueueTimer(clock: clock, queue: queue) { [weak self] in self?.timePassed() }
+    link = DeviceLink(target: target, configuration: options.link, now: clock.now)
+    var managerOptions: [String: Any] = managerOptions
+    managerOptions[CBCentralManagerOptionShowPowerAlertKey] = false
+    manager = CBCentralManager(delegate: self, queue: queue, options: managerOptions)
+    armTimer()
+  }
+
+  func cancel() {
+    guard !isOver else { return }
+    guard session != nil else { return finish(.failure(.pushCancelled)) }
+    handle(.cancel(.pushCancelled))
+  }
+
+  func setPaused(_ isPaused: Bool) {
+    self.isPaused = isPaused
+    handle(isPaused ? .pause : .resume)
+  }
+
+  // MARK: Link
+
+  /// Tells the link machine what has happened and does what it decides.
+  func handleLink(_ input: DeviceLink.Input) {
+    guard !isOver else { return }
+    for action in link.handle(input, now: clock.now) where !isOver { perform(action) }
+    armTimer()
+  }
+
+  private func perform(_ action: DeviceLink.Action) {
+    switch action {
+    case .find(let target):
+      emit(.searching(target))
+      find(target)
+    case .stopFinding:
+      manager?.stopScan()
+    case .connect:
+      guard let peripheral else { return }
+      attempts += 1
+      emit(.connecting(attempt: attempts))
+      manager?.connect(peripheral, options: nil)
+    case .disconnect:
+      if let peripheral { manager?.cancelPeripheralConnection(peripheral) }
+    case .discover:
+      attributes = HaulAttributes()
+      peripheral?.discoverServices([HaulService.service])
+    case .readPSM:
+      if let psm = attributes.psm { peripheral?.readValue(for: psm) }
+    case .openChannel(let psm):
+      peripheral?.openL2CAPChannel(psm)
+    case .subscribe:
+      if let control = attributes.control { peripheral?.setNotifyValue(true, for: control) }
+    case .start(let kind):
+      begin(kind)
+    case .fail(let error):
+      finish(.failure(error))
+    }
+  }
+
+  /// The link, or what the session stood on, is gone.
+  func lost(_ why: String) {
+    guard !isOver else { return }
+    endSession(TransferError(.disconnected, "the link to \(target) was lost: \(why)", isRetriable: true))
+    guard !isOver else { return }
+    emit(.linkLost(why, confirmed: durable[min(verified, durable.count - 1)]))
+    handleLink(.lost(why))
+  }
+
+  // MARK: Session
+
+  private func begin(_ kind: CarrierKind) {
+    guard let carrier else { return handleLink(.lost("the carrier vanished")) }
+    do throws(TransferError) {
+      session = try SenderSession(
+        objects: objects.map(\.object), first: verified, transfer: transfer,
+        sessionNumber: .random(in: 1 ... .max),
+        configuration: options.haul, discardsStored: restarts, meter: meter, now: clock.now)
+    } catch {
+      return finish(.failure(error))
+    }
+    sessions += 1
+    lastCarrier = carrier.kind
+    emit(.carrier(kind))
+    if isPaused { handle(.pause) }
+    handle(.carrierReady(kind))
+  }
+
+  /// Passes an input to the session and does what it wants; may be called from within itself.
+  func handle(_ input: SenderSession.Input) {
+    guard session != nil, !isOver else { return }
+    session?.handle(input, now: clock.now)
+    drain()
+  }
+
+  /// The carrier may take data again.
+  func pump() {
+    guard session != nil, !isOver else { return }
+    pumpData()
+    drain()
+  }
+
+  private func drain() {
+    // A carrier may answer while it is told something: what comes of that is done by the loop that is running already.
+    guard !isDraining else { return }
+    isDraining = true
+    defer { isDraining = false }
+    while !isOver, let action = session?.nextAction() { perform(action) }
+    armTimer()
+  }
+
+  private func perform(_ action: SenderSession.Action) {
+    switch action {
+    case .sendControl(let message): carrier?.send(control: message)
+    case .dataReady: pumpData()
+    case .progress(let state): report(state)
+    case .accepted(let index, let offset):
+      restarts = false
+      if resumedFrom == nil { resumedFrom = offset }
+      durable[index] = offset
+      let object = objects[index].object
+      emit(.accepted(index: index, name: object.name, durable: offset, size: object.size))
+      pumpData()
+    case .verified(let index, let digest):
+      verified = index + 1
+      durable[index] = objects[index].object.size
+      emit(.verified(index: index, name: objects[index].object.name, digest))
+      recordNow()
+    case .finished:
+      finish(.success(makeReport()))
+    case .failed(let error):
+      ended(with: error)
+    }
+  }
+
+  private func pumpData() {
+    guard let carrier, session != nil else { return }
+    let isFull = carrier.pump { limit in
+      session?.nextPacket(limit: limit, now: clock.now) { index, offset, count throws(TransferError) in
+        try objects[index].source.read(at: offset, count: count)
+      }
+    }
+    lookAgain = isFull ? clock.now + .milliseconds(250) : nil
+  }
+
+  private func endSession(_ error: TransferError) {
+    isLosing = true
+    handle(.carrierLost(error))
+    isLosing = false
+    meter = session?.meter ?? meter
+    session = nil
+    carrier?.close()
+    carrier = nil
+    lookAgain = nil
+  }
+
+  /// The session has ended without success.
+  private func ended(with error: TransferError) {
+    meter = session?.meter ?? meter
+    session = nil
+    switch error.code {
+    case .disconnected where isLosing:
+      break
+    case .disconnected where error.isRetriable, .refused where error.isRetriable:
+      // The device has forgotten the session, or is busy with one whose end it has yet to notice.
+      if let peripheral { manager?.cancelPeripheralConnection(peripheral) }
+      lost(error.message)
+    default:
+      finish(.failure(error))
+    }
+  }
+
+  // MARK: Reports
+
+  private func report(_ state: ProgressState) {
+    let index = state.objectIndex
+    if state.confirmedBytes > durable[index] {
+      durable[index] = state.confirmedBytes
+      _ = link.handle(.progressed, now: clock.now)
+    }
+    let now = clock.now
+    if recordedAt.map({ now - $0 >= options.journalInterval }) ?? true { recordNow() }
+    if let reported, reported.phase == state.phase, now - reported.at < options.progressInterval { return }
+    reported = (state.phase, now)
+    emit(.progress(state))
+  }
+
+  private func recordNow() {
+    recordedAt = clock.now
+    guard let record else { return }
+    var facts = ["carrier": lastCarrier.rawValue, "sessions": String(sessions)]
+    if let peripheral {
+      facts["maximumWriteLength"] = String(peripheral.maximumWriteValueLength(for: .withoutResponse))
+    }
+    record(durable, facts)
+  }
+
+  private func makeReport() -> PushReport {
+    PushReport(
+      progress: session?.progress(now: clock.now) ?? ProgressState(), carrier: lastCarrier,
+      sessions: sessions,
+      resumedFrom: resumedFrom ?? 0)
+  }
+
+  func emit(_ event: PushEvent) { events.yield(event) }
+
+  // MARK: Time and end
+
+  private func armTimer() {
+    guard !isOver else { return }
+    timer?.set(to: [link.deadline, session?.nextDeadline, lookAgain].compactMap(\.self).min())
+  }
+
+  private func timePassed() {
+    guard !isOver else { return }
+    let now = clock.now
+    if let due = link.deadline, due <= now { handleLink(.deadline) }
+    if let due = lookAgain, due <= now { pump() }
+    if let due = session?.nextDeadline, due <= now { handle(.deadline) }
+    armTimer()
+  }
+
+  private func finish(_ outcome: Outcome) {
+    guard !isOver else { return }
+    if manager != nil { recordNow() }
+    isOver = true
+    timer?.cancel()
+    carrier?.close()
+    carrier = nil
+    session = nil
+    manager?.stopScan()
+    if let peripheral {
+      peripheral.delegate = nil
+      manager?.cancelPeripheralConnection(peripheral)
+    }
+    peripheral = nil
+    manager?.delegate = nil
+    manager = nil
+    attributes = HaulAttributes()
+    events.finish()
+    continuation?.resume(returning: outcome)
+    continuation = nil
+  }
+}
+
+extension TransferError {
+  /// The user has ended a push.
+  static var pushCancelled: TransferError {
+    TransferError(
+      .cancelled, "the transfer was cancelled",
+      advice: "the device keeps what it has; the same push goes on there",
+      isRetriable: true)
+  }
+}
+
+/// The attributes of a device's haul service.
+struct HaulAttributes {
+  var control: CBCharacteristic?
+  var data: CBCharacteristic?
+  var psm: CBCharacteristic?
+}

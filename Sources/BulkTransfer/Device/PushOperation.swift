@@ -1,0 +1,71 @@
+internal import Dispatch
+internal import CoreBluetooth
+internal import Foundation
+
+/// Sends objects to one device until it has verified all of them, over as many links as that takes.
+///
+/// Everything happens on one serial queue. One operation runs once.
+public final class PushOperation: Sendable {
+  /// What happens, in order; ends with the operation. Progress is thinned out, and a consumer that does not keep up loses old events.
+  public let events: AsyncStream<PushEvent>
+
+  private let driver: PushDriver
+  private let queue: DispatchQueue
+  private let clock: any TransferClock
+
+  /// Prepares a push; nothing happens before ``run()``.
+  ///
+  /// - Parameters:
+  ///   - objects: what to send, in this order, at least one.
+  ///   - transferID: identity of the contents; its first sixteen octets travel with each offer.
+  ///   - target: the device.
+  ///   - options: how.
+  ///   - record: called on the operation's queue with the durable offset of each object, from time to time and at the end, for a journal.
+  ///   - managerOptions: options for the `CBCentralManager`, such as the radio.
+  ///   - clock: time limits, rates and intervals run on it.
+  /// - Throws: `invalidArgument` for options outside their ranges.
+  public init(
+    _ objects: [PushObject], transferID: SHA256Digest, to target: DeviceLink.Target,
+    options: PushOptions = PushOptions(),
+    record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil,
+    managerOptions: [String: any Sendable] = [:], clock: any TransferClock = SystemClock()
+  ) throws(TransferError) {
+    let queue = DispatchQueue(label: "BulkTransfer.push")
+    let (events, continuation) = AsyncStream.makeStream(
+      of: PushEvent.self, bufferingPolicy: .bufferingNewest(1024))
+    self.events = events
+    self.queue = queue
+    self.clock = clock
+    driver = try PushDriver(
+      objects, transferID: transferID, target: target, options: options, record: record,
+      managerOptions: managerOptions, clock: clock, queue: queue, events: continuation)
+  }
+
+  /// Runs to the end.
+  ///
+  /// Cancelling the task ends the push in order: the device keeps what is durable, and another push of the same objects goes on there.
+  /// - Throws: why it ended without success; `cancelled` after cancellation.
+  public func run() async throws(TransferError) -> PushReport {
+    let driver = driver
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        clock.async(on: queue) { driver.start(continuation) }
+      }
+    } onCancel: {
+      clock.async(on: queue) { driver.cancel() }
+    }
+    return try outcome.get()
+  }
+
+  /// Stops sending data until ``resume()``; the link stays.
+  public func pause() {
+    let driver = driver
+    clock.async(on: queue) { driver.setPaused(true) }
+  }
+
+  /// Goes on after ``pause()``.
+  public func resume() {
+    let driver = driver
+    clock.async(on: queue) { driver.setPaused(false) }
+  }
+}

@@ -1,0 +1,214 @@
+internal import CoreBluetooth
+internal import Dispatch
+internal import Foundation
+
+/// Publishes the haul service and gives each carrier its line.
+// Sendable: everything is touched on `queue` only, by Core Bluetooth's callbacks, timers, and the operation's hops.
+final class ReceiveDriver: NSObject, @unchecked Sendable {
+  typealias Outcome = Result<Void, TransferError>
+
+  /// One peer on one carrier.
+  struct Connection {
+    let line: ReceiverLine
+    let carrier: CarrierOfConnection
+  }
+
+  enum CarrierOfConnection {
+    case gatt(GATTReceiverCarrier)
+    case channel(ChannelReceiverCarrier)
+  }
+
+  /// Peers that may be connected at once; one of them is served.
+  private static let connectionLimit = 16
+
+  let options: ReceiveOptions
+  let clock: any TransferClock
+  let queue: DispatchQueue
+  private let storage: any ReceiverStorage
+  private let managerOptions: [String: any Sendable]
+  private let events: AsyncStream<ReceiveEvent>.Continuation
+
+  var manager: CBPeripheralManager?
+  var connections: [Connection] = []
+  var control: CBMutableCharacteristic?
+  var data: CBMutableCharacteristic?
+  var publishedPSM: UInt16?
+
+  private var continuation: CheckedContinuation<Outcome, Never>?
+  private var radioTimer: QueueTimer?
+  private var outcome: Outcome?
+  private var hasVerified = false
+  private var progressAt: Duration?
+
+  init(
+    storage: any ReceiverStorage, options: ReceiveOptions, managerOptions: [String: any Sendable],
+    clock: any TransferClock, queue: DispatchQueue, events: AsyncStream<ReceiveEvent>.Continuation
+  ) {
+    self.storage = storage
+    self.options = options
+    self.managerOptions = managerOptions
+    self.clock = clock
+    self.queue = queue
+    self.events = events
+  }
+
+  // MARK: From the operation
+
+  func start(_ continuation: CheckedContinuation<Outcome, Never>) {
+    guard outcome == nil, manager == nil else {
+      continuation.resume(
+        returning: outcome
+          ?? .failure(
+            TransferError(.invalidArgument, "a receiver runs once", advice: "make another operation")))
+      return
+    }
+    self.continuation = continuation
+    radioTimer = QueueTimer(clock: clock, queue: queue) { [weak self] in self?.radioTimePassed() }
+    radioTimer?.set(to: clock.now + options.radioLimit)
+    var managerOptions: [String: Any] = managerOptions
+    managerOptions[CBPeripheralManagerOptionShowPowerAlertKey] = false
+    manager = CBPeripheralManager(delegate: self, queue: queue, options: managerOptions)
+  }
+
+  func stop() { finish(.success(())) }
+
+  // MARK: Publishing
+
+  /// The adapter is ready: offers a channel first, because its PSM is part of the service.
+  func publish() {
+    guard outcome == nil else { return }
+    radioTimer?.cancel()
+    publishedPSM = nil
+    if options.offersChannel {
+      manager?.publishL2CAPChannel(withEncryption: false)
+    } else {
+      publishService(psm: nil)
+    }
+  }
+
+  func publishService(psm: UInt16?) {
+    publishedPSM = psm
+    let control = CBMutableCharacteristic(
+      type: HaulService.control, properties: [.write, .notify], value: nil, permissions: .writeable)
+    let data = CBMutableCharacteristic(
+      type: HaulService.data, properties: .writeWithoutResponse, value: nil, permissions: .writeable)
+    let service = CBMutableService(type: HaulService.service, primary: true)
+    service.characteristics = [control, data]
+    if let psm {
+      let octets = Data([UInt8(truncatingIfNeeded: psm), UInt8(psm >> 8)])
+      service.characteristics?.append(
+        CBMutableCharacteristic(
+          type: HaulService.psm, properties: .read, value: octets, permissions: .readable))
+    }
+    self.control = control
+    self.data = data
+    manager?.add(service)
+  }
+
+  func advertise() {
+    manager?.startAdvertising([
+      CBAdvertisementDataLocalNameKey: options.name,
+      CBAdvertisementDataServiceUUIDsKey: [HaulService.service],
+    ])
+  }
+
+  /// The adapter is not usable: all links are gone, everything has to be published again.
+  func interrupted(_ why: String, isFinal: Bool) {
+    guard outcome == nil else { return }
+    for connection in connections { connection.line.handle(.carrierLost) }
+    connections.removeAll()
+    if isFinal {
+      finish(.failure(TransferError(.radioUnavailable, why, advice: "choose a radio with --radio")))
+    } else {
+      emit(.interrupted(why))
+    }
+  }
+
+  private func radioTimePassed() {
+    finish(
+      .failure(
+        TransferError(
+          .radioUnavailable, "the adapter was not ready within \(options.radioLimit)", isRetriable: true)))
+  }
+
+  // MARK: Connections
+
+  /// Makes the line of a new carrier, or nil where there are too many.
+  func makeLine(
+    peer: UUID, kind: CarrierKind, send: @escaping (Data) -> Void, close: @escaping () -> Void
+  ) -> ReceiverLine? {
+    guard outcome == nil, connections.count < Self.connectionLimit else { return nil }
+    return ReceiverLine(
+      peer: peer, kind: kind, configuration: options.session, storage: storage, clock: clock, queue: queue,
+      send: send,
+      tell: { [weak self] event in self?.tell(event, peer: peer, kind: kind) }, close: close)
+  }
+
+  /// A whole control message of a connection has come.
+  func control(_ message: Data, of connection: Connection, refuse: (Data) -> Void) {
+    if let request = HaulRequest.helloNumber(message),
+      let other = connections.first(where: { $0.line !== connection.line && $0.line.isActive })
+    {
+      guard other.line.peer == connection.line.peer else {
+        let refusal = HaulReply.Refusal(
+          request: request, code: .inUse, text: "another sender is being served")
+        return refuse(HaulReply.refused(refusal).encoded)
+      }
+      // The same peer begins anew: what it had before is over.
+      other.line.handle(.carrierLost)
+    }
+    connection.line.control(message)
+  }
+
+  /// A carrier is gone.
+  func remove(_ isGone: (Connection) -> Bool) {
+    for connection in connections where isGone(connection) { connection.line.handle(.carrierLost) }
+    connections.removeAll(where: isGone)
+  }
+
+  // MARK: Reports and end
+
+  func emit(_ event: ReceiveEvent) { events.yield(event) }
+
+  private func tell(_ event: ReceiverSession.Event, peer: UUID, kind: CarrierKind) {
+    if case .progress = event {
+      let now = clock.now
+      if let progressAt, now - progressAt < options.progressInterval { return }
+      progressAt = now
+    } else {
+      progressAt = nil
+    }
+    emit(.session(event, peer: peer, carrier: kind))
+    switch event {
+    case .objectVerified: hasVerified = true
+    case .sessionEnded where hasVerified && options.once: finish(.success(()))
+    default: break
+    }
+  }
+
+  func finish(_ outcome: Outcome) {
+    guard self.outcome == nil else { return }
+    self.outcome = outcome
+    radioTimer?.cancel()
+    manager?.stopAdvertising()
+    let lines = connections.map(\.line)
+    for line in lines { line.handle(.carrierLost) }
+    awaitQuiet(lines)
+  }
+
+  /// What is verified is made durable first; a medium that never answers ends with the process.
+  private func awaitQuiet(_ lines: [ReceiverLine]) {
+    guard lines.allSatisfy(\.isQuiet) else {
+      clock.async(on: queue) { self.awaitQuiet(lines) }
+      return
+    }
+    for case .channel(let carrier) in connections.map(\.carrier) { carrier.close() }
+    connections.removeAll()
+    manager?.removeAllServices()
+    manager?.delegate = nil
+    manager = nil
+    events.finish()
+    if let outcome { continuation?.resume(returning: outcome) }
+    continuation = nil
+  }
+}

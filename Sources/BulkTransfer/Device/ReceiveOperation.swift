@@ -1,0 +1,52 @@
+internal import Dispatch
+internal import Foundation
+
+/// A device that takes objects: the receiving end of the haul protocol on a Core Bluetooth peripheral manager.
+///
+/// Everything happens on one serial queue. One operation runs once.
+public final class ReceiveOperation: Sendable {
+  /// What happens, in order; ends with the operation. Progress is thinned out, and a consumer that does not keep up loses old events.
+  public let events: AsyncStream<ReceiveEvent>
+
+  private let driver: ReceiveDriver
+  private let queue: DispatchQueue
+  private let clock: any TransferClock
+
+  /// Prepares a receiver; nothing happens before ``run()``.
+  ///
+  /// - Parameters:
+  ///   - storage: where objects go.
+  ///   - options: name, buffer and the like.
+  ///   - managerOptions: options for the `CBPeripheralManager`, such as the radio.
+  ///   - clock: intervals and simulated media run on it.
+  public init(
+    into storage: any ReceiverStorage, options: ReceiveOptions, managerOptions: [String: any Sendable] = [:],
+    clock: any TransferClock = SystemClock()
+  ) {
+    let queue = DispatchQueue(label: "BulkTransfer.receive")
+    let (events, continuation) = AsyncStream.makeStream(
+      of: ReceiveEvent.self, bufferingPolicy: .bufferingNewest(1024))
+    self.events = events
+    self.queue = queue
+    self.clock = clock
+    driver = ReceiveDriver(
+      storage: storage, options: options, managerOptions: managerOptions, clock: clock, queue: queue,
+      events: continuation)
+  }
+
+  /// Receives until the task is cancelled or, with ``ReceiveOptions/once``, until a sender was served.
+  ///
+  /// What is verified of an unfinished object is made durable before it returns.
+  /// - Throws: why the receiver could not be published, or `radioUnavailable`.
+  public func run() async throws(TransferError) {
+    let driver = driver
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        clock.async(on: queue) { driver.start(continuation) }
+      }
+    } onCancel: {
+      clock.async(on: queue) { driver.stop() }
+    }
+    try outcome.get()
+  }
+}

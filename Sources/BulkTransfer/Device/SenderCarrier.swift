@@ -1,0 +1,28 @@
+internal import Foundation
+
+/// What moves a sender session's bytes; lives on the queue of its Core Bluetooth manager.
+protocol SenderCarrier: AnyObject {
+  /// Which one it is.
+  var kind: CarrierKind { get }
+
+  /// Queues a control message.
+  func send(control message: Data)
+
+  /// Takes packets from `next`, each with the limit of its moment, until the carrier is full or nil comes back.
+  ///
+  /// - Returns: true where it stopped because it is full: then it will be ready again.
+  func pump(_ next: (_ limit: Int) -> Record?) -> Bool
+
+  /// Ends the use of the carrier; nothing is told after it.
+  func close()
+}
+
+/// What a carrier tells whoever drives the session.
+enum SenderCarrierEvent: Sendable {
+  /// A whole control message has come.
+  case control(Data)
+  /// There may be room for data again.
+  case ready
+  /// It is gone, for this reason.
+  case lost(String)
+}

@@ -1,0 +1,121 @@
+import BulkTransfer
+import CoreBluetooth
+import Foundation
+import Radio
+import Synchronization
+import Testing
+import VirtualRadio
+
+/// The engine's clock on a radio's.
+final class EngineClock: TransferClock {
+  private let clock: any RadioClock
+  init(_ clock: any RadioClock) { self.clock = clock }
+  var now: Duration { clock.now }
+  func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> TransferTimer {
+    let scheduled = clock.schedule(after: delay, work)
+    return TransferTimer { scheduled.cancel() }
+  }
+  func beginActivity() { clock.beginActivity() }
+  func endActivity() { clock.endActivity() }
+}
+
+/// A sender, a device and the air between them, in simulated time that runs by itself.
+final class World: Sendable {
+  static let deviceName = "bench-1"
+
+  let clock = VirtualClock(.lockStep)
+  let air: VirtualAir
+  let engineClock: EngineClock
+  let sender: VirtualRadio
+  let device: VirtualRadio
+  let flash: SimulatedFlash
+
+  init(
+    _ link: LinkParameters = LinkParameters(), faults: FaultPlan = FaultPlan(),
+    flash: SimulatedFlash.Profile = SimulatedFlash.Profile(), seed: UInt64 = 1
+  ) throws {
+    air = VirtualAir(clock: clock, link: link, seed: seed, faults: faults)
+    engineClock = EngineClock(clock)
+    sender = air.makeRadio(name: "sender")
+    device = air.makeRadio(name: Self.deviceName)
+    self.flash = SimulatedFlash(profile: flash)
+    try clock.start { error in Issue.record(error) }
+  }
+
+  deinit { clock.stop() }
+
+  /// Starts the device and returns once it advertises.
+  func startDevice(offersChannel: Bool = true, change: (inout ReceiveOptions) -> Void = { _ in }) async throws
+    -> Device
+  {
+    var options = try ReceiveOptions(name: Self.deviceName)
+    options.offersChannel = offersChannel
+    change(&options)
+    let operation = ReceiveOperation(
+      into: flash, options: options, managerOptions: [CBManagerOptionRadioKey: device], clock: engineClock)
+    return try await Device(operation)
+  }
+
+  /// Prepares a push of `contents` to the device.
+  func push(
+    _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceLink.Target = .name(deviceName)
+  ) throws -> PushOperation {
+    var objects: [PushObject] = []
+    for (index, bytes) in contents.enumerated() {
+      let object = OutgoingObject(
+        name: "image-\(index)", size: UInt64(bytes.count), sha256: try SHA256Hasher.digest(of: bytes))
+      objects.append(PushObject(object, from: MemorySource(bytes)))
+    }
+    return try PushOperation(
+      objects, transferID: try SHA256Hasher.digest(of: Data(contents.joined())), to: target, options: options,
+      managerOptions: [CBManagerOptionRadioKey: sender], clock: engineClock)
+  }
+}
+
+/// A running receiver.
+final class Device: Sendable {
+  private let task: Task<Void, any Error>
+  private let seen = Mutex([ReceiveEvent]())
+
+  init(_ operation: ReceiveOperation) async throws {
+    task = Task { try await operation.run() }
+    var iterator = operation.events.makeAsyncIterator()
+    while let event = await iterator.next() {
+      seen.withLock { $0.append(event) }
+      if case .ready = event { return }
+    }
+    try await task.value
+    throw TransferError(.radioUnavailable, "the receiver ended before it was ready")
+  }
+
+  /// Ends it, as its user would.
+  func stop() async throws {
+    task.cancel()
+    try await task.value
+  }
+}
+
+/// Bytes that do not repeat, the same for each seed.
+func image(_ count: Int, seed: UInt64 = 7) -> Data {
+  var state = seed
+  var bytes = Data(capacity: count + 8)
+  while bytes.count < count {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    let word = state ^ (state >> 29)
+    for shift in stride(from: 0, to: 64, by: 8) {
+      bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+    }
+  }
+  return bytes.prefix(count)
+}
+
+extension PushOperation {
+  /// All events, collected while it runs.
+  func collect() async -> (result: Result<PushReport, TransferError>, events: [PushEvent]) {
+    let events = events
+    let listener = Task { await events.reduce(into: [PushEvent]()) { $0.append($1) } }
+    let result: Result<PushReport, TransferError>
+    do throws(TransferError) { result = .success(try await run()) } catch { result = .failure(error) }
+    return (result, await listener.value)
+  }
+}
