@@ -185,6 +185,12 @@ struct Incoming: Sendable {
     }
   }
 
+  /// Whether data is taken, or will be after a SYNC.
+  var takesData: Bool { phase == .streaming || phase == .waitingForSync }
+
+  /// Since when storage owes an answer and has said nothing of it; nil if it owes none.
+  var waitsForStorageSince: Duration? { outstanding > 0 ? max(storageHeardAt, busyUntil) : nil }
+
   // MARK: Durability
 
   mutating func wrote(through offset: UInt64, now: Duration) {

@@ -73,10 +73,10 @@ struct ObjectRun: Sendable {
   }
 
   /// Takes a receipt of this epoch; returns the octets that it confirms anew, and the round trip of one of them.
-  mutating func confirm(received: UInt64, room: UInt16, now: Duration) -> (octets: Int, roundTrip: Duration?)
+  mutating func confirm(received: UInt64, edge: UInt64, now: Duration) -> (octets: Int, roundTrip: Duration?)
   {
     // The edge never moves back within an epoch; a smaller one is an older message.
-    rightEdge = max(rightEdge, RightEdge.offset(received: received, room: room))
+    rightEdge = max(rightEdge, edge)
     guard received > self.received else { return (0, nil) }
     let octets = Int(clamping: received - self.received)
     self.received = received

@@ -138,21 +138,20 @@ extension ReceiverSession {
 
   /// When the session wants ``Input/deadline``, if nothing happens before; nil if it waits for nothing.
   public var nextDeadline: Duration? {
-    [syncDeadline, busyDeadline, reportDeadline, silenceDeadline].compactMap(\.self).min()
+    Duration.earliest(
+      Duration.earliest(syncDeadline, busyDeadline), Duration.earliest(reportDeadline, silenceDeadline))
   }
 
   private var syncDeadline: Duration? { incoming?.unsyncedSince.map { $0 + configuration.syncInterval } }
 
   private var busyDeadline: Duration? {
-    guard let object = incoming, object.outstanding > 0 else { return nil }
-    return max(object.storageHeardAt, object.busyUntil) + configuration.busyInterval
+    guard let since = incoming?.waitsForStorageSince else { return nil }
+    return since + configuration.busyInterval
   }
 
   private var reportDeadline: Duration? {
-    guard let object = incoming, object.phase == .streaming || object.phase == .waitingForSync else {
-      return nil
-    }
-    return object.unreportedSince.map { $0 + Self.reportDelay }
+    guard let since = incoming?.unreportedSince, incoming?.takesData == true else { return nil }
+    return since + Self.reportDelay
   }
 
   private var silenceDeadline: Duration? {

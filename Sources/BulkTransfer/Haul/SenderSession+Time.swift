@@ -1,7 +1,7 @@
 extension SenderSession {
   /// When the session wants ``Input/deadline``, if nothing happens before; nil if it waits for nothing.
   public var nextDeadline: Duration? {
-    [endDeadline, pending?.repeatAt, queryDeadline].compactMap(\.self).min()
+    Duration.earliest(Duration.earliest(endDeadline, pending?.repeatAt), queryDeadline)
   }
 
   /// When the session ends for want of an answer.
@@ -68,6 +68,13 @@ extension SenderSession {
 }
 
 extension Duration {
+  /// The earlier of two times, of which either may be missing.
+  static func earliest(_ one: Duration?, _ other: Duration?) -> Duration? {
+    guard let one else { return other }
+    guard let other else { return one }
+    return one < other ? one : other
+  }
+
   /// Seconds, with a fraction where there is one.
   var inWords: String {
     let seconds = self / .seconds(1)

@@ -46,7 +46,7 @@ public struct ProgressState: Hashable, Sendable {
   public var objectCount = 1
   /// Size of the object in octets.
   public var totalBytes: UInt64 = 0
-  /// Octets of the object that would survive a power cut at the receiver. Never falls within a session.
+  /// Octets of the object that would survive a power cut at the receiver. Never falls from the receiver's ACCEPT to the end of the session.
   public var confirmedBytes: UInt64 = 0
   /// Octets that have arrived at the receiver, whether durable or not.
   public var receivedBytes: UInt64 = 0

@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+@testable import BulkTransfer
+
+/// Many seeded schedules of losses, cuts, crashes, slow flash, stuck peers, pauses and changing limits.
+///
+/// A schedule that fails is named by its seed. To run it alone, with a trace of both sides on standard output:
+/// `HAUL_SEED=1234 swift test --filter RandomScheduleTests`.
+@Suite("Random schedules")
+struct RandomScheduleTests {
+  static let batch = 50
+  static let batches = 48
+
+  static func failure(of seed: UInt64) throws -> String? {
+    let schedule = Schedule(randomSeed: seed)
+    let world = try HaulWorld(schedule)
+    let outcome = world.run()
+    world.settle(for: 60_000_000)
+    var complaints = world.violations
+    if outcome == .overdue { complaints.append("not over at \(world.now) us") }
+    if case .failed(let error) = outcome, schedule.mustSucceed { complaints.append("failed: \(error)") }
+    return complaints.isEmpty ? nil : "seed \(seed): \(complaints.joined(separator: "; "))"
+  }
+
+  @Test("Each ends verified with the same bytes, or with an error in bounded time", arguments: 0..<batches)
+  func schedules(batch: Int) throws {
+    for seed in (batch * Self.batch)..<((batch + 1) * Self.batch) {
+      let failure = try Self.failure(of: UInt64(seed))
+      #expect(failure == nil)
+    }
+  }
+
+  @Test("The schedules reach what they are meant to reach")
+  func coverage() throws {
+    var verified = 0
+    var failed = 0
+    var resumed = 0
+    var losses = 0
+    for seed in 0..<UInt64(120) {
+      let world = try HaulWorld(Schedule(randomSeed: seed))
+      switch world.run() {
+      case .verified: verified += 1
+      case .failed: failed += 1
+      case .overdue: break
+      }
+      if world.counts.resumedFrom.contains(where: { $0 > 0 }) { resumed += 1 }
+      if world.counts.losses > 0 { losses += 1 }
+    }
+    #expect(verified > 80)
+    #expect(failed > 3)
+    #expect(resumed > 12)
+    #expect(losses > 20)
+  }
+
+  @Test("One seed, with a trace", .enabled(if: ProcessInfo.processInfo.environment["HAUL_SEED"] != nil))
+  func single() throws {
+    let text = try #require(ProcessInfo.processInfo.environment["HAUL_SEED"])
+    let seed = try #require(UInt64(text))
+    let schedule = Schedule(randomSeed: seed)
+    let world = try HaulWorld(schedule)
+    world.trace = []
+    let outcome = world.run()
+    for line in world.trace ?? [] { print(line) }
+    print("seed \(seed): \(outcome) after \(world.now) us, \(world.attempts) sessions")
+    #expect(world.violations.isEmpty)
+    #expect(outcome == .verified || !schedule.mustSucceed)
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+
+@testable import BulkTransfer
+
+extension HaulWorld {
+  func connect() {
+    guard outcome == nil, !isConnected, sender == nil else { return }
+    attempts += 1
+    link += 1
+    isConnected = true
+    airFree = now
+    hostCount = 0
+    lastControlToReceiver = now
+    lastControlToSender = now
+    toReceiver = ControlFragmenter()
+    fromReceiver = ControlAssembler()
+    channelFromReceiver = RecordDecoder()
+    toSender = ControlFragmenter()
+    fromSender = ControlAssembler()
+    channelFromSender = RecordDecoder()
+    startSender()
+  }
+
+  /// Takes the link away without telling the sender's session.
+  func dropLink() {
+    guard isConnected else { return }
+    isConnected = false
+    link += 1
+    tellReceiver(.carrierLost)
+  }
+
+  /// The link breaks.
+  func cut() {
+    guard isConnected else { return }
+    dropLink()
+    tell(.carrierLost(TransferError(.disconnected, "the link was lost", isRetriable: true)))
+  }
+
+  /// Hands a packet of the data stream to the host.
+  func transmit(_ record: Record) {
+    let octets = schedule.carrier == .gatt ? record.body : RecordEncoder.encode(record)
+    counts.dataOctets += octets.count
+    hostCount += 1
+    airFree = max(airFree, now) + octets.count * 1_000_000 / schedule.bytesPerSecond
+    events.add(.departed(link: link), at: airFree)
+    arriveAfterAir(octets)
+  }
+
+  /// Brings octets to the receiver after what is on the air before them, with the faults of the link.
+  func arriveAfterAir(_ octets: Data) {
+    let at = max(airFree, now) + schedule.latency
+    guard schedule.carrier == .gatt else {
+      // A channel loses nothing and keeps no borders.
+      let cut = random.pick(0...octets.count)
+      if cut > 0 { events.add(.data(link: link, octets.prefix(cut)), at: at) }
+      if cut < octets.count { events.add(.data(link: link, octets.dropFirst(cut)), at: at) }
+      return
+    }
+    guard hasFaults else { return events.add(.data(link: link, octets), at: at) }
+    if random.chance(schedule.faults.dataLoss) { return }
+    var arriving = octets
+    if random.chance(schedule.faults.dataDamage), !arriving.isEmpty {
+      arriving = Data(arriving)
+      arriving[random.pick(0...(arriving.count - 1))] ^= 1 << UInt8(random.pick(0...7))
+    }
+    events.add(.data(link: link, arriving), at: at)
+    if random.chance(schedule.faults.dataDoubling) { events.add(.data(link: link, arriving), at: at) }
+  }
+
+  private func controlTime(after last: Int) -> Int {
+    max(last, now + random.pick(schedule.controlLatency.lowerBound...schedule.controlLatency.upperBound))
+  }
+
+  func sendToReceiver(_ message: Data) {
+    counts.controlOctets += message.count
+    guard isConnected else { return }
+    if schedule.carrier == .l2cap {
+      airFree = max(airFree, now) + message.count * 1_000_000 / schedule.bytesPerSecond
+      counts.controlOctets += Record.headerCount
+      return arriveAfterAir(RecordEncoder.encode(Record(kind: .control, body: message)))
+    }
+    toReceiver.enqueue(message)
+    while let fragment = toReceiver.next(limit: limit) {
+      if fragment.count > limit { violate("a fragment of \(fragment.count) octets at a limit of \(limit)") }
+      counts.controlOctets += 1
+      lastControlToReceiver = controlTime(after: lastControlToReceiver)
+      for _ in 0..<copies() {
+        events.add(.controlToReceiver(link: link, fragment), at: lastControlToReceiver)
+      }
+    }
+  }
+
+  func sendToSender(_ message: Data) {
+    counts.controlOctets += message.count
+    guard isConnected else { return }
+    lastControlToSender = controlTime(after: lastControlToSender)
+    if schedule.carrier == .l2cap {
+      counts.controlOctets += Record.headerCount
+      let octets = RecordEncoder.encode(Record(kind: .control, body: message))
+      let cut = random.pick(1...octets.count)
+      events.add(.channelToSender(link: link, octets.prefix(cut)), at: lastControlToSender)
+      if cut < octets.count {
+        events.add(.channelToSender(link: link, octets.dropFirst(cut)), at: lastControlToSender)
+      }
+      return
+    }
+    toSender.enqueue(message)
+    while let fragment = toSender.next(limit: limit) {
+      if fragment.count > limit {
+        violate("a notification of \(fragment.count) octets at a limit of \(limit)")
+      }
+      counts.controlOctets += 1
+      lastControlToSender = controlTime(after: lastControlToSender)
+      for _ in 0..<copies() { events.add(.controlToSender(link: link, fragment), at: lastControlToSender) }
+    }
+  }
+
+  /// How often a control fragment arrives.
+  private func copies() -> Int {
+    guard hasFaults else { return 1 }
+    if random.chance(schedule.faults.controlLoss) { return 0 }
+    return random.chance(schedule.faults.controlDoubling) ? 2 : 1
+  }
+}

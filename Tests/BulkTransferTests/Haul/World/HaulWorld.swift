@@ -1,0 +1,265 @@
+import Foundation
+
+@testable import BulkTransfer
+
+/// A sender, a receiver with its flash, and a link between them, in virtual time.
+///
+/// The shells here do what real ones do: they pull data while the host is ready, cut control messages to the limit of the moment, carry
+/// out storage requests one after another, connect again after a failure. What must never happen is checked at each step and collected in
+/// ``violations``.
+final class HaulWorld {
+  enum Event {
+    /// A packet of the data characteristic, or octets of the channel, for the receiver.
+    case data(link: Int, Data)
+    case controlToReceiver(link: Int, Data)
+    case controlToSender(link: Int, Data)
+    case channelToSender(link: Int, Data)
+    /// The host has handed a packet to the air.
+    case departed(link: Int)
+    case storage(life: Int, StorageReport)
+    case senderTimer(session: Int)
+    case receiverTimer(life: Int)
+    case hostReady
+    case incident(Schedule.Incident)
+    case connect
+  }
+
+  /// How a run has ended.
+  enum Outcome: Equatable {
+    case verified
+    case failed(TransferError)
+    case overdue
+  }
+
+  let schedule: Schedule
+  let outgoing: [OutgoingObject]
+  let flash: SimulatedFlash
+  var random: SeededGenerator
+  var events = EventQueue<Event>()
+  /// In microseconds.
+  var now = 0
+  var outcome: Outcome?
+  var violations: [String] = []
+
+  // The link.
+  var link = 0
+  var isConnected = false
+  var limit: Int
+  var airFree = 0
+  var hostCount = 0
+  var hostStallEnd = 0
+  var lastControlToReceiver = 0
+  var lastControlToSender = 0
+
+  // The sender.
+  var sender: SenderSession?
+  var senderNumber = 0
+  var senderTimerAt = Int.max
+  var toReceiver = ControlFragmenter()
+  var fromReceiver = ControlAssembler()
+  var channelFromReceiver = RecordDecoder()
+  var meter: ProgressMeter?
+  var verifiedObjects = 0
+  var attempts = 0
+  var lastError: TransferError?
+  var told = ToldEdge()
+  var lastProgress: ProgressState?
+  /// The farthest offset that was called durable, for each object.
+  var durable: [Int: UInt64] = [:]
+
+  // The receiver.
+  var receiver: ReceiverSession
+  var worker: StorageWorker
+  var life = 0
+  var storageQueue: [StorageRequest] = []
+  var isStorageBusy = false
+  var receiverTimerAt = Int.max
+  var toSender = ControlFragmenter()
+  var fromSender = ControlAssembler()
+  var channelFromSender = RecordDecoder()
+  var stuckUntil = 0
+  var deafUntil = 0
+
+  // What is counted.
+  var counts = Counts()
+  var trace: [String]?
+
+  struct Counts {
+    var dataPackets: [Int] = []
+    var dataOctets = 0
+    var controlOctets = 0
+    var firstData: Int?
+    var lastConfirmed = 0
+    var losses = 0
+    var syncs = 0
+    var peakBuffer = 0
+    var resumedFrom: [UInt64] = []
+    var progress: [ProgressState] = []
+    var events: [ReceiverSession.Event] = []
+  }
+
+  /// What the receiver has told the sender about its right edge, as it arrived.
+  struct ToldEdge {
+    var epoch: Epoch?
+    var edge: UInt64 = 0
+  }
+
+  init(_ schedule: Schedule) throws {
+    self.schedule = schedule
+    random = SeededGenerator(schedule.seed ^ 0x5EED)
+    limit = schedule.limit
+    flash = SimulatedFlash(profile: schedule.flash)
+    schedule.prepareFlash(flash)
+    worker = StorageWorker(flash)
+    outgoing = try schedule.objects.enumerated().map { index, contents in
+      var checksums: SegmentChecksums?
+      if let size = schedule.checksumSegment {
+        let starts = stride(from: 0, to: contents.count, by: size)
+        checksums = try SegmentChecksums(
+          segmentSize: size,
+          values: starts.map { CRC32C.checksum(of: contents.dropFirst($0).prefix(size)) })
+      }
+      return OutgoingObject(
+        name: "image-\(index).bin", size: UInt64(contents.count),
+        sha256: try SHA256Hasher.digest(of: contents),
+        checksums: checksums)
+    }
+    receiver = ReceiverSession(configuration: schedule.receiver, limits: try flash.limits(), now: .zero)
+    for (at, what) in schedule.incidents { events.add(.incident(what), at: at) }
+    events.add(.connect, at: 0)
+  }
+
+  var time: Duration { .microseconds(now) }
+
+  /// Runs until the transfer has ended.
+  @discardableResult
+  func run() -> Outcome {
+    while outcome == nil {
+      guard let (time, event) = events.take(), time <= schedule.timeLimit else {
+        outcome = .overdue
+        break
+      }
+      now = time
+      handle(event)
+    }
+    checkStored()
+    return outcome ?? .overdue
+  }
+
+  /// Runs on after the end, so that the receiver finishes what it has in hand.
+  func settle(for microseconds: Int) {
+    let end = now + microseconds
+    while let time = events.nextTime, time <= end, let (_, event) = events.take() {
+      now = time
+      handle(event)
+    }
+    checkStored()
+  }
+
+  func note(_ text: @autoclosure () -> String) {
+    guard trace != nil else { return }
+    trace?.append("\(Double(now) / 1000) ms  \(text())")
+  }
+
+  func violate(_ text: String) {
+    if violations.count < 5 { violations.append("at \(now) us: \(text)") }
+  }
+
+  private func handle(_ event: Event) {
+    switch event {
+    case .data(let link, let bytes):
+      if link == self.link { arrive(bytes) }
+    case .controlToReceiver(let link, let fragment):
+      if link == self.link { controlArrives(fragment) }
+    case .controlToSender(let link, let fragment):
+      if link == self.link { senderHears(fragment) }
+    case .channelToSender(let link, let bytes):
+      if link == self.link { senderHearsChannel(bytes) }
+    case .departed(let link):
+      guard link == self.link else { return }
+      hostCount -= 1
+      if hostCount == schedule.hostDepth - 1 { pumpSender() }
+    case .storage(let life, let report):
+      if life == self.life { storageAnswers(report) }
+    case .senderTimer(let number):
+      guard number == senderNumber else { return }
+      senderTimerAt = Int.max
+      tell(.deadline)
+    case .receiverTimer(let life):
+      guard life == self.life else { return }
+      receiverTimerAt = Int.max
+      tellReceiver(.deadline)
+    case .hostReady:
+      pumpSender()
+    case .incident(let incident):
+      note("incident \(incident)")
+      happen(incident)
+    case .connect:
+      connect()
+    }
+  }
+
+  var hasFaults: Bool { now < schedule.faultsEnd }
+
+  private func happen(_ incident: Schedule.Incident) {
+    guard hasFaults || incident == .resume else { return }
+    switch incident {
+    case .cut: cut()
+    case .senderCrash:
+      guard sender != nil else { return }
+      // The process is gone: no session hears of anything, and nobody remembers what was verified.
+      sender = nil
+      senderNumber += 1
+      meter = nil
+      verifiedObjects = 0
+      dropLink()
+      events.add(.connect, at: now + schedule.reconnectDelay)
+    case .powerCut:
+      life += 1
+      flash.powerCut()
+      storageQueue = []
+      isStorageBusy = false
+      worker = StorageWorker(flash)
+      receiverTimerAt = Int.max
+      if let limits = try? flash.limits() {
+        receiver = ReceiverSession(configuration: schedule.receiver, limits: limits, now: time)
+      }
+      cut()
+    case .hostStall(let length):
+      hostStallEnd = max(hostStallEnd, now + length)
+      events.add(.hostReady, at: hostStallEnd)
+    case .stuck(let length): stuckUntil = max(stuckUntil, now + length)
+    case .deaf(let length): deafUntil = max(deafUntil, now + length)
+    case .pause: tell(.pause)
+    case .resume: tell(.resume)
+    case .cancel: tell(.cancel(TransferError(.cancelled, "the user has cancelled", isRetriable: false)))
+    case .limit(let octets):
+      if schedule.carrier == .gatt { limit = octets }
+    case .corruptStored(let offset):
+      // What is final, or has been read back, is no longer the transfer's concern.
+      guard let durable = flash.durableOffset(of: outgoing[0].sha256), offset < durable,
+        durable < outgoing[0].size
+      else { return }
+      flash.corrupt(outgoing[0].sha256, at: offset)
+    case .flood(let octets):
+      guard isConnected else { return }
+      let noise = random.bytes(octets)
+      if schedule.carrier == .gatt { return arriveAfterAir(noise) }
+      arriveAfterAir(RecordEncoder.encode(Record(kind: .stream, body: noise)))
+    }
+  }
+
+  /// What is under a final name has to be the object, always.
+  func checkStored() {
+    for name in flash.names {
+      guard let index = outgoing.firstIndex(where: { $0.name == name }) else {
+        violate("there is a file \(name)")
+        continue
+      }
+      if flash.contents(of: name) != schedule.objects[index] { violate("\(name) has other bytes") }
+    }
+    if outcome == .verified, flash.names.count != outgoing.count {
+      violate("finished with \(flash.names) of \(outgoing.count) objects")
+    }
+  }
+}
