@@ -36,9 +36,9 @@ struct MCUbootImage: Hashable, Sendable {
   /// Where the image ends; what follows is padding.
   var totalSize: UInt64
   /// The kind of hash and its value, from its TLV.
-  var hash: (name: String, value: [UInt8])? { hashName.map { ($0, hashValue) } }
+  var hash: (name: String, value: [UInt8])? { hashName.map { ($0, hashBytes) } }
   private var hashName: String?
-  private var hashValue: [UInt8] = []
+  private var hashBytes: [UInt8] = []
   /// The kinds of signature in it.
   var signatures: [String] = []
 
@@ -88,7 +88,7 @@ struct MCUbootImage: Hashable, Sendable {
     }
     let area = try TLVArea(source, at: totalSize, magic: Self.unprotectedMagic, fault)
     for entry in area.entries {
-      if let name = Self.hashTypes[entry.type] { (hashName, hashValue) = (name, entry.value) }
+      if let name = Self.hashTypes[entry.type] { (hashName, hashBytes) = (name, entry.value) }
       if let name = Self.signatureTypes[entry.type] { signatures.append(name) }
     }
     totalSize += area.size
@@ -141,6 +141,6 @@ struct MCUbootImage: Hashable, Sendable {
       hasher.update(try source.read(at: offset, count: count))
       offset += UInt64(count)
     }
-    return try hasher.finalize().bytes == hashValue
+    return try hasher.finalize().bytes == hashBytes
   }
 }
