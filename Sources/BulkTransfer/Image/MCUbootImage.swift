@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The header and the trailing records (TLVs) of an image for the bootloader MCUboot (its `docs/design.md`, "Image format").
-struct MCUbootImage: Hashable, Sendable {
+struct MCUbootImage: Sendable {
   static let magic: [UInt8] = [0x3D, 0xB8, 0xF3, 0x96]
   private static let headerSize: UInt64 = 32
   private static let protectedMagic: UInt64 = 0x6908
