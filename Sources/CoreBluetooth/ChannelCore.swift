@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// What the two streams of a channel share: the radio's channel and how it ended.
 ///
-/// The radio may post events with its own locks held. What they touch here (the end, the schedulers) is therefore behind locks that are never held
+/// The radio may post events with its own locks held. What they touch (the end, the schedulers) is therefore behind locks that are never held
 /// while the radio is called; the streams' own locks may be.
 final class ChannelCore: Sendable {
   /// How a channel ended.
@@ -16,9 +16,16 @@ final class ChannelCore: Sendable {
   /// A direction.
   enum Half: Sendable { case input, output }
 
+  /// What the radio's events touch.
+  ///
+  /// An object of its own, so that an event never holds what owns the radio's channel: it might be the last to let go of it, under the radio's lock.
+  private final class Signals: Sendable {
+    let end = Mutex<End?>(nil)
+  }
+
   let channel: any RadioChannel
   let clock: any RadioClock
-  private let ended = Mutex<End?>(nil)
+  private let signals = Signals()
   private let closedHalves = Mutex<Set<Half>>([])
 
   init(_ channel: any RadioChannel, clock: any RadioClock) {
@@ -27,16 +34,16 @@ final class ChannelCore: Sendable {
   }
 
   /// How the channel ended; bytes that arrived before can still be read.
-  var end: End? { ended.withLock { $0 } }
+  var end: End? { signals.end.withLock { $0 } }
 
   /// Listens to the channel on behalf of the streams.
   func start(input: StreamScheduler?, output: StreamScheduler?) {
-    channel.setSink { [weak self, weak input, weak output] event in
+    channel.setSink { [signals, weak input, weak output] event in
       switch event {
       case .readable: input?.wake()
       case .writable: output?.wake()
       case .closed(let error):
-        self?.ended.withLock { $0 = error.map { .failed($0) } ?? .inOrder }
+        signals.end.withLock { $0 = error.map { .failed($0) } ?? .inOrder }
         input?.wake()
         output?.wake()
       }
@@ -46,8 +53,8 @@ final class ChannelCore: Sendable {
   /// Ends the channel once both streams are closed.
   func close(_ half: Half) {
     let isLast = closedHalves.withLock { halves in
-      halves.insert(half)
-      return halves.count == 2
+      let isNew = halves.insert(half).inserted
+      return isNew && halves.count == 2
     }
     if isLast { channel.close() }
   }

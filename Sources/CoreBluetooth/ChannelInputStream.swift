@@ -73,17 +73,16 @@ final class ChannelInputStream: InputStream {
   override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
     // The end is looked at first: what is there after it was seen is all there will be.
     let end = core.end
-    let (bytes, mustWake) = state.withLock { state -> (Data?, Bool) in
+    let (count, mustWake) = state.withLock { state -> (Int?, Bool) in
       guard state.progress.isOpen else { return (nil, false) }
       let nobodyTells = state.progress.programActed()
-      let bytes = fetch(max(0, len), &state)
-      return (bytes, nobodyTells && (hasBytes(state) || end != nil))
+      let count = unsafe fetch(max(0, len), into: buffer, &state)
+      return (count, nobodyTells && (hasBytes(state) || end != nil))
     }
-    guard let bytes else { return -1 }
+    guard let count else { return -1 }
     if mustWake { scheduler.wake() }
-    if bytes.isEmpty, len > 0, case .failed = end { return -1 }
-    unsafe bytes.copyBytes(to: buffer, count: bytes.count)
-    return bytes.count
+    if count == 0, len > 0, case .failed = end { return -1 }
+    return count
   }
 
   override func getBuffer(
@@ -99,19 +98,23 @@ final class ChannelInputStream: InputStream {
 
   /// Takes up to `count` bytes.
   ///
-  /// A channel tells of new bytes only after a read that fell short. One that was filled to the last byte is therefore followed by one that either
-  /// falls short, or whose bytes are kept for the next read.
-  private func fetch(_ count: Int, _ state: inout State) -> Data {
-    var bytes = Data(state.ahead.prefix(count))
-    state.ahead = Data(state.ahead.dropFirst(bytes.count))
-    if bytes.count < count {
-      let more = core.channel.read(upTo: count - bytes.count)
-      bytes = bytes.isEmpty ? more : bytes + more
+  /// A channel tells of new bytes only after a read that fell short. One that took the last byte exactly is therefore followed by one that either falls
+  /// short, or whose bytes are kept for the next read.
+  private func fetch(_ count: Int, into buffer: UnsafeMutablePointer<UInt8>, _ state: inout State) -> Int {
+    var got = min(count, state.ahead.count)
+    if got > 0 {
+      unsafe state.ahead.copyBytes(to: buffer, count: got)
+      state.ahead = state.ahead.dropFirst(got)
     }
-    if bytes.count == count, state.ahead.isEmpty {
+    if got < count {
+      let bytes = core.channel.read(upTo: count - got)
+      unsafe bytes.copyBytes(to: buffer + got, count: bytes.count)
+      got += bytes.count
+    }
+    if got == count, state.ahead.isEmpty, !core.channel.hasBytes {
       state.ahead = core.channel.read(upTo: Self.aheadCount)
     }
-    return bytes
+    return got
   }
 
   private func deliver() {

@@ -98,7 +98,7 @@ struct CreditChannel {
   mutating func write(_ bytes: Data) -> Int {
     guard phase == .open else { return 0 }
     let taken = outgoing.append(bytes)
-    if taken < bytes.count { announcesWritable = true }
+    if taken < bytes.count || outgoing.space == 0 { announcesWritable = true }
     return taken
   }
 
@@ -129,7 +129,7 @@ struct CreditChannel {
     sendCredits += count
   }
 
-  /// True once after a short write, when there is room again.
+  /// True once after a short write, or one that left no space, when there is room again.
   mutating func takeWritable() -> Bool {
     guard announcesWritable, phase == .open, outgoing.space >= Self.writableMark else { return false }
     announcesWritable = false

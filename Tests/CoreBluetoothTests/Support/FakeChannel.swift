@@ -82,7 +82,7 @@ final class FakeChannel: RadioChannel {
   func read(upTo count: Int) -> Data {
     state.withLock { state in
       let bytes = Data(state.arrived.prefix(count))
-      state.arrived = Data(state.arrived.dropFirst(bytes.count))
+      state.arrived = state.arrived.dropFirst(bytes.count)
       if bytes.count < count { state.awaitsBytes = true }
       return bytes
     }
