@@ -80,6 +80,9 @@ var targets: [Target] = [
       swiftSettings: settings),
     .executableTarget(
       name: "bluehaul", dependencies: ["BluehaulTool"], swiftSettings: settings),
+    .executableTarget(
+      name: "make-sample-image", dependencies: ["BluehaulTool", "BulkTransfer"],
+      path: "samples/make-image", swiftSettings: settings),
     .testTarget(
       name: "BluehaulToolTests", dependencies: ["BluehaulTool", "BulkTransfer"],
       swiftSettings: settings),

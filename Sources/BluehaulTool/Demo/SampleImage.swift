@@ -1,24 +1,25 @@
-internal import BulkTransfer
-internal import Foundation
+package import BulkTransfer
+package import Foundation
 
 /// Makes a firmware image for demonstrations: an MCUboot image whose contents have the mixture of a real one, the same on every machine.
 ///
 /// Vector table, Thumb-2 functions with literal pools, log strings, lookup tables and a padded end give what links and compressors meet in
 /// practice: it shrinks to about two thirds. The header and the SHA-256 trailer are valid (MCUboot's design, "Image format").
-struct SampleImage {
+package struct SampleImage {
   /// Where the application is linked to, as on a part with a bootloader in front.
   static let base: UInt32 = 0x0000_C000
   static let headerSize = 0x200
   /// As it is called in `samples/`.
-  static let fileName = "sensor-hub-1.4.2.bin"
-  static let defaultSize = 384 << 10
+  package static let fileName = "sensor-hub-1.4.2.bin"
+  package static let defaultSize = 384 << 10
+  package static let defaultSeed: UInt64 = 0x5EED
 
   private var random: SampleRandom
   private var body = Data()
   private var functions: [Int] = []
 
   /// The whole image, `size` bytes with header and trailer.
-  static func data(size: Int = defaultSize, seed: UInt64 = 0x5EED) throws(TransferError) -> Data {
+  package static func data(size: Int = defaultSize, seed: UInt64 = defaultSeed) throws(TransferError) -> Data {
     let trailer = 4 + 4 + SHA256Digest.byteCount
     var image = SampleImage(random: SampleRandom(state: seed))
     image.write(bytes: max(4096, size) - headerSize - trailer)
