@@ -202,7 +202,7 @@ struct ImageFileTests {
   @Test("any file that is cut or damaged is an answer and nothing worse", arguments: try Self.samples())
   func hostile(sample: Sample) throws {
     let folder = try TemporaryFolder()
-    var random = SeededGenerator(seed: 7)
+    var random = SeededGenerator(7)
     for count in Set(
       (0..<40).map { _ in Int.random(in: 1...sample.contents.count, using: &random) } + Array(1...40))
     {

@@ -61,7 +61,7 @@ struct IntelHEXTests {
 
   @Test("records in any order give the bytes")
   func unsorted() throws {
-    var random = SeededGenerator(seed: 1)
+    var random = SeededGenerator(1)
     let bytes = pattern(5000)
     let lines = hexRecords(bytes, at: 0x1000).dropFirst().shuffled(using: &random)
     #expect(try image(hexText([hexRecord(4, 0, [0, 0])] + lines + [hexEnd])).bytes == bytes)
@@ -207,7 +207,7 @@ struct IntelHEXTests {
     "any scattering and any reading gives what a table of all bytes gives", arguments: 0..<20 as Range<UInt64>
   )
   func model(seed: UInt64) throws {
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed)
     let start = UInt64.random(in: 0..<0x20000, using: &random)
     var table = [UInt8](repeating: 0xFF, count: 8000)
     var lines: [String] = []
@@ -236,7 +236,7 @@ struct IntelHEXTests {
 
   @Test("damaged text is an error and nothing worse", arguments: 0..<200 as Range<UInt64>)
   func damaged(seed: UInt64) {
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed)
     var text = hexText(hexRecords(pattern(200), at: 0xFF80) + [hexEnd])
     for _ in 0..<Int.random(in: 1...4, using: &random) {
       let place = Int.random(in: 0..<text.count, using: &random)
