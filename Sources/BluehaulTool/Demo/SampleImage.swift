@@ -19,7 +19,9 @@ package struct SampleImage {
   private var functions: [Int] = []
 
   /// The whole image, `size` bytes with header and trailer.
-  package static func data(size: Int = defaultSize, seed: UInt64 = defaultSeed) throws(TransferError) -> Data {
+  package static func data(
+    size: Int = defaultSize, seed: UInt64 = defaultSeed
+  ) throws(TransferError) -> Data {
     let trailer = 4 + 4 + SHA256Digest.byteCount
     var image = SampleImage(random: SampleRandom(state: seed))
     image.write(bytes: max(4096, size) - headerSize - trailer)
