@@ -151,6 +151,25 @@ final class Phone: Sendable {
     return try #require(all.first { $0.uuid == characteristic })
   }
 
+  /// Waits for the end of a link or of the wish for one, and returns why.
+  func expectDisconnection(
+    of peer: PeerID, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> RadioError? {
+    let end = try expect("disconnection", sourceLocation: sourceLocation) { event in
+      if case .disconnected(peer, let error, _) = event {
+        Result<RadioError?, Never>.success(error)
+      } else {
+        nil
+      }
+    }
+    return end.get()
+  }
+
+  /// Values of all notifications and indications.
+  var notifiedValues: [Data] {
+    log.compactMap { if case .notified(_, _, let value) = $0 { value } else { nil } }
+  }
+
   /// Waits until the MTU exchange is over and returns the ATT MTU.
   func settledMTU(of peer: PeerID) throws -> Int {
     let radio = try central

@@ -11,7 +11,7 @@ final class HostLink {
   var host: LinkHost
   /// Central clients that are connected, with what they are subscribed to.
   var users: Set<UInt64> = []
-  var subscriptions: [AttributeHandle: [UInt64: NotifyMode]] = [:]
+  var subscriptions: [AttributeHandle: Subscription] = [:]
   /// Central clients that were refused a write, or have read that one would be.
   var blockedWriters: Set<UInt64> = []
   /// Channel objects by local channel identifier.
@@ -26,6 +26,12 @@ final class HostLink {
   var hostTimer: (deadline: Duration, work: ScheduledWork)?
   /// Set while a ready signal is late: until then nothing is taken.
   var writeHold: ScheduledWork?
+
+  /// Who wants the values of a characteristic, and how.
+  struct Subscription {
+    var characteristic: RemoteCharacteristic
+    var modes: [UInt64: NotifyMode] = [:]
+  }
 
   init(id: UInt64, side: LinkSide, adapter: Adapter, peer: PeerID, medium: any LinkMedium, host: LinkHost) {
     self.id = id

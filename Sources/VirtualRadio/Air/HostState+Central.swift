@@ -57,9 +57,8 @@ extension HostState {
     if adapter.centrals[client]?.pendingLinks.remove(peer) != nil {
       post(.disconnected(peer, nil, at: clock.now), to: client, of: adapter)
     } else if let link = adapter.linksAsCentral[peer], link.users.contains(client) {
-      let isLast = link.users.count == 1
       leave(link, client)
-      if !isLast { post(.disconnected(peer, nil, at: clock.now), to: client, of: adapter) }
+      post(.disconnected(peer, nil, at: clock.now), to: client, of: adapter)
     }
     surroundings.interestChanged(self)
   }
@@ -77,9 +76,11 @@ extension HostState {
     let tag = ClientRequest(client: client, id: id)
     if case .setNotify(let characteristic, let mode) = request {
       // Notifications may come before the reply, so the client counts as subscribed from now on.
-      link.subscriptions[characteristic.handle, default: [:]][client] = mode == .none ? nil : mode
-      let others = link.subscriptions[characteristic.handle] ?? [:]
-      if mode == .none, let kept = others.values.first {
+      var subscription =
+        link.subscriptions[characteristic.handle] ?? HostLink.Subscription(characteristic: characteristic)
+      subscription.modes[client] = mode == .none ? nil : mode
+      link.subscriptions[characteristic.handle] = subscription
+      if mode == .none, let kept = subscription.modes.values.first {
         link.host.request(.setNotify(characteristic, kept), tag, now: clock.now)
         return service(link)
       }
@@ -160,8 +161,8 @@ extension HostState {
     switch output {
     case .completed(let id, let result): complete(id, result, link)
     case .notified(let handle, let value):
-      guard let clients = link.subscriptions[handle] else { return }
-      for client in clients.keys.sorted() {
+      guard let modes = link.subscriptions[handle]?.modes else { return }
+      for client in modes.keys.sorted() {
         post(.notified(link.peer, handle, value), to: client, of: link.adapter)
       }
     case .servicesChanged(let ranges):

@@ -59,7 +59,7 @@ extension HostState {
   func close(_ link: HostLink, reason: RadioError?, tellsClients: Bool = true) {
     guard !link.isClosed else { return }
     let subscriptions = link.host.server.subscriptions
-    link.host.end(reason ?? RadioError(.cancelled, "this side has ended the link"))
+    link.host.end(reason ?? Self.cancelled)
     link.isClosed = true
     service(link)
     link.writeHold?.cancel()
@@ -87,18 +87,26 @@ extension HostState {
   func leave(_ link: HostLink, _ client: UInt64) {
     guard link.users.remove(client) != nil else { return }
     link.blockedWriters.remove(client)
-    for channel in channels.values where channel.link === link && channel.client == client {
+    guard !link.users.isEmpty else {
+      close(link, reason: nil)
+      return link.medium.terminate(by: link.side)
+    }
+    // The link stays for others: only what this client had on it ends.
+    let own = channels.values.filter { $0.link === link && $0.client == client && $0.end == nil }
+    for channel in own.sorted(by: { $0.cid < $1.cid }) {
+      closed(link, channel.cid, Self.cancelled, ByteQueue(capacity: 0))
       link.host.closeChannel(channel.cid, now: clock.now)
     }
-    for (handle, modes) in link.subscriptions where modes[client] != nil {
-      link.subscriptions[handle]?[client] = nil
+    for handle in link.subscriptions.keys.sorted() {
+      guard link.subscriptions[handle]?.modes.removeValue(forKey: client) != nil,
+        let subscription = link.subscriptions[handle], subscription.modes.isEmpty
+      else { continue }
+      link.host.configure(subscription.characteristic, .none, now: clock.now)
     }
     service(link)
-    guard link.users.isEmpty else { return }
-    let medium = link.medium
-    close(link, reason: nil)
-    medium.terminate(by: link.side)
   }
+
+  private static let cancelled = RadioError(.cancelled, "this side has ended the link")
 
   // MARK: Power
 

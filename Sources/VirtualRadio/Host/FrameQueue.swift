@@ -14,12 +14,17 @@ struct FrameQueue {
   private var frames = RingBuffer<(octets: Int, kind: Kind)>()
   private(set) var attFrames = 0
   private(set) var channelFrames = 0
+  /// Frames that were held when the queue was full last.
+  private var capacity = 2
 
   /// Makes the count of a link's direction.
   init(_ parameters: LinkParameters) { budget = FrameBudget(parameters) }
 
   /// Whether bulk traffic may send one more frame.
   var hasRoom: Bool { budget.hasRoom }
+
+  /// Frames that each of two kinds of bulk traffic may hold while both want to send.
+  var share: Int { max(1, capacity / 2) }
 
   mutating func replaceParameters(_ parameters: LinkParameters) {
     budget = FrameBudget(parameters)
@@ -29,6 +34,7 @@ struct FrameQueue {
   mutating func add(octets: Int, _ kind: Kind) {
     budget.add(octets: octets)
     frames.append((octets, kind))
+    if !budget.hasRoom { capacity = frames.count }
     count(kind, 1)
   }
 

@@ -6,15 +6,15 @@ extension LinkHost {
   /// Longest value of a Write Command or notification now.
   var commandLimit: Int { min(mtu - 3, ATTLimits.valueLength) }
 
-  // While both kinds wait, neither gets ahead of the other by more than what the queue took before.
+  // While both kinds want to send, each has half of the queue.
 
   private var attRoom: Bool {
-    queue.hasRoom && (!channels.canSend || queue.attFrames <= queue.channelFrames)
+    queue.hasRoom && (!channels.canSend || queue.attFrames < queue.share)
   }
 
   private var channelRoom: Bool {
     queue.hasRoom
-      && (!wantsReadyToWrite && !wantsReadyToNotify || queue.channelFrames <= queue.attFrames)
+      && (!wantsReadyToWrite && !wantsReadyToNotify && !keepsRoom || queue.channelFrames < queue.share)
   }
 
   private var indicationRoom: Bool { queue.hasRoom && !indications.isFull }
@@ -45,6 +45,13 @@ extension LinkHost {
   mutating func request(_ request: GATTRequest, _ id: ClientRequest, now: Duration) {
     guard !hasEnded else { return }
     client.request(request, id, now: now)
+    drainClient()
+  }
+
+  /// Writes a client configuration for which nobody waits.
+  mutating func configure(_ characteristic: RemoteCharacteristic, _ mode: NotifyMode, now: Duration) {
+    guard !hasEnded else { return }
+    client.configure(characteristic, mode, now: now)
     drainClient()
   }
 
@@ -120,11 +127,13 @@ extension LinkHost {
     finishChannelWork(now)
     if wantsReadyToWrite, attRoom {
       wantsReadyToWrite = false
+      keepsRoom = true
       outputs.append(.readyToWrite)
     }
     if wantsReadyToNotify, attRoom, !wantsReadyToIndicate || indicationRoom {
       wantsReadyToNotify = false
       wantsReadyToIndicate = false
+      keepsRoom = true
       outputs.append(.readyToNotify)
     }
   }

@@ -59,6 +59,8 @@ struct LinkHost {
   var wantsReadyToNotify = false
   /// The subscriber that is waited for takes indications.
   var wantsReadyToIndicate = false
+  /// Someone was told of room and may not have used it yet: until frames have gone again, channels leave it.
+  var keepsRoom = false
   private var mtuExchangeAt: Duration?
   private(set) var hasEnded = false
   private var clientScratch: [GATTClient.Output] = []
@@ -108,6 +110,7 @@ struct LinkHost {
   /// Takes note that the port has sent `count` frames and can take as many more.
   mutating func completed(_ count: Int, now: Duration) {
     queue.remove(count)
+    keepsRoom = false
     pump(now)
   }
 
