@@ -26,7 +26,7 @@ final class World: Sendable {
   let clock = VirtualClock(.lockStep)
   let air: VirtualAir
   let engineClock: EngineClock
-  let sender: VirtualRadio
+  let sender: ObservedRadio
   let device: VirtualRadio
   let flash: SimulatedFlash
 
@@ -36,7 +36,7 @@ final class World: Sendable {
   ) throws {
     air = VirtualAir(clock: clock, link: link, seed: seed, faults: faults)
     engineClock = EngineClock(clock)
-    sender = air.makeRadio(name: "sender")
+    sender = ObservedRadio(air.makeRadio(name: "sender"))
     device = air.makeRadio(name: Self.deviceName)
     self.flash = SimulatedFlash(profile: flash)
     try clock.start { error in Issue.record(error) }

@@ -9,8 +9,8 @@ public final class PushOperation: Sendable {
   /// What happens, in order; ends with the operation. Progress is thinned out, and a consumer that does not keep up loses old events.
   public let events: AsyncStream<PushEvent>
 
-  private let driver: PushDriver
-  private let queue: DispatchQueue
+  let driver: PushDriver
+  let queue: DispatchQueue
   private let clock: any TransferClock
 
   /// Prepares a push; nothing happens before ``run()``.

@@ -1,0 +1,92 @@
+import Foundation
+import Radio
+import Synchronization
+
+/// A radio that writes down what its centrals send and are told, and passes everything on.
+final class ObservedRadio: Radio {
+  /// One write without response.
+  struct Write: Sendable {
+    let count: Int
+    let attMTU: Int
+    let outcome: WriteOutcome
+    let at: Duration
+  }
+
+  struct Log: Sendable {
+    var writes: [Write] = []
+    var notifications: [Data] = []
+    var channels = 0
+    var connections = 0
+    var refusals: Int { writes.count { $0.outcome == .notReady } }
+    var accepted: [Write] { writes.filter { $0.outcome == .accepted } }
+  }
+
+  let base: any Radio
+  private let log = Mutex(Log())
+
+  init(_ base: any Radio) { self.base = base }
+
+  var seen: Log { log.withLock { $0 } }
+  var name: String { base.name }
+  var clock: any RadioClock { base.clock }
+
+  func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio {
+    let central = base.makeCentral { [weak self] event in
+      self?.note(event)
+      sink(event)
+    }
+    return ObservedCentral(central, radio: self)
+  }
+
+  func makePeripheral(sink: @escaping @Sendable (PeripheralEvent) -> Void) -> any PeripheralRadio {
+    base.makePeripheral(sink: sink)
+  }
+
+  private func note(_ event: CentralEvent) {
+    switch event {
+    case .notified(_, _, let value): log.withLock { $0.notifications.append(value) }
+    case .connected: log.withLock { $0.connections += 1 }
+    default: break
+    }
+  }
+
+  fileprivate func note(_ write: Write) { log.withLock { $0.writes.append(write) } }
+  fileprivate func noteChannel() { log.withLock { $0.channels += 1 } }
+}
+
+private final class ObservedCentral: CentralRadio {
+  private let base: any CentralRadio
+  private let radio: ObservedRadio
+
+  init(_ base: any CentralRadio, radio: ObservedRadio) {
+    self.base = base
+    self.radio = radio
+  }
+
+  var adapterState: AdapterState { base.adapterState }
+  func startScan(_ filter: ScanFilter) { base.startScan(filter) }
+  func stopScan() { base.stopScan() }
+  func knownPeers(_ ids: [PeerID]) -> [KnownPeer] { base.knownPeers(ids) }
+  func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] {
+    base.connectedPeers(withServices: services)
+  }
+  func connect(_ peer: PeerID) { base.connect(peer) }
+  func cancelConnection(_ peer: PeerID) { base.cancelConnection(peer) }
+  func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {
+    base.request(request, of: peer, id: id)
+  }
+  func attMTU(of peer: PeerID) -> Int? { base.attMTU(of: peer) }
+  func canWriteWithoutResponse(to peer: PeerID) -> Bool { base.canWriteWithoutResponse(to: peer) }
+  func writeWithoutResponse(_ value: Data, to characteristic: AttributeHandle, of peer: PeerID)
+    -> WriteOutcome
+  {
+    let mtu = base.attMTU(of: peer) ?? 0
+    let outcome = base.writeWithoutResponse(value, to: characteristic, of: peer)
+    radio.note(.init(count: value.count, attMTU: mtu, outcome: outcome, at: radio.clock.now))
+    return outcome
+  }
+  func openChannel(psm: PSM, of peer: PeerID, id: RequestID) {
+    radio.noteChannel()
+    base.openChannel(psm: psm, of: peer, id: id)
+  }
+}
