@@ -65,7 +65,7 @@ final class DirectoryPart: ReceiverPart {
         throw TransferError.rangeOutside("sync", "through \(offset), which was not written,", of: object)
       }
       // The bytes first: a state that promises more than there is would be believed after a power cut.
-      try operations.sync(files.part.descriptor)
+      try operations.syncContents(files.part.descriptor)
       try Self.record(offset, object, &inside.state, files.state)
     }
     return .zero
@@ -148,7 +148,7 @@ extension DirectoryPart {
       } catch let error as SystemError {
         // After a failed fsync the kernel may have dropped the bytes, and the next fsync would succeed without them (fsync(2), "Errors"):
         // nothing that is open may be believed any more.
-        let ended = error.call == "fsync"
+        let ended = ["fsync", "fdatasync"].contains(error.call)
         if ended { inside.files = nil }
         return (.failure(error, to: action, "\(storage.path)/\(name.text)"), ended)
       } catch {
@@ -198,7 +198,7 @@ extension DirectoryPart {
   ) throws(SystemError) {
     let next = PartState(sequence: state.sequence &+ 1, object: object, durable: durable)
     try file.operations.write(file.descriptor, next.encoded, at: next.offset)
-    try file.operations.sync(file.descriptor)
+    try file.operations.syncContents(file.descriptor)
     state = next
   }
 

@@ -49,6 +49,8 @@ protocol FileOperations: Sendable {
   func truncate(_ descriptor: Int32, to size: UInt64) throws(SystemError)
   /// fsync(2), of a file or a directory.
   func sync(_ descriptor: Int32) throws(SystemError)
+  /// fdatasync(2): contents and size, without times, which spares the file system's journal.
+  func syncContents(_ descriptor: Int32) throws(SystemError)
   /// renameat(2): replaces what has the new name.
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError)
   /// linkat(2): fails with EEXIST if the new name is taken.

@@ -79,6 +79,14 @@ struct SystemFileOperations: FileOperations {
     _ = try retrying("fsync") { fsync(descriptor) }
   }
 
+  func syncContents(_ descriptor: Int32) throws(SystemError) {
+    #if canImport(Darwin)
+      try sync(descriptor)
+    #else
+      _ = try retrying("fdatasync") { fdatasync(descriptor) }
+    #endif
+  }
+
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     _ = try retrying("renameat") { unsafe renameat(directory, name, directory, newName) }
   }

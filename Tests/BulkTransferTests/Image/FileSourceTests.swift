@@ -166,6 +166,7 @@ struct StatusOverride: FileOperations {
   func write(_ descriptor: Int32, _ bytes: Data, at offset: UInt64) throws(SystemError) {}
   func truncate(_ descriptor: Int32, to size: UInt64) throws(SystemError) {}
   func sync(_ descriptor: Int32) throws(SystemError) {}
+  func syncContents(_ descriptor: Int32) throws(SystemError) {}
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
   func remove(_ name: String, in directory: Int32) throws(SystemError) {}

@@ -160,6 +160,27 @@ struct TransferManifestTests {
     #expect(throws: TransferError.self) { try TransferManifest(decoding: Data(text.utf8)) }
   }
 
+  @Test("a damaged text is refused or describes the same bytes", arguments: 0..<300 as Range<UInt64>)
+  func damaged(seed: UInt64) throws {
+    var random = SeededGenerator(seed)
+    let manifest = try Self.documented()
+    var text = manifest.encoded()
+    for _ in 0..<random.pick(1...3) {
+      let place = random.pick(0...text.count - 1)
+      switch random.pick(0...2) {
+      case 0: text[place] = UInt8(random.pick(0...255))
+      case 1: text.remove(at: place)
+      default: text.insert(UInt8(random.pick(0x20...0x7E)), at: place)
+      }
+    }
+    do {
+      let read = try TransferManifest(decoding: text)
+      #expect(read.transferID == manifest.transferID && read.objects[0].sha256 == manifest.objects[0].sha256)
+    } catch {
+      #expect(error.code == .damagedState)
+    }
+  }
+
   @Test("deep nesting is an error and does not exhaust the stack")
   func deep() {
     let text = String(repeating: "[", count: 100_000)
