@@ -13,6 +13,10 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
   case virtualRealTime
   /// The same on an air that does not wait for the clock.
   case virtualUnpaced
+  /// Adapters that meet in a directory, in real time.
+  case directoryRealTime
+  /// The same on an air that does not wait for the clock.
+  case directoryUnpaced
 
   var testDescription: String { rawValue }
 
@@ -22,6 +26,8 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
     case .virtualLockStep: VirtualWorld(.lockStep, needs)
     case .virtualRealTime: VirtualWorld(.realTime, needs)
     case .virtualUnpaced: VirtualWorld(.unpaced, needs)
+    case .directoryRealTime: DirectoryWorld(.realTime, needs)
+    case .directoryUnpaced: DirectoryWorld(.unpaced, needs)
     }
   }
 }
@@ -60,11 +66,14 @@ final class VirtualWorld: RadioWorld {
 
   init(_ mode: VirtualClock.Mode, _ needs: LinkNeeds) {
     clock = VirtualClock(mode)
-    air = VirtualAir(
-      clock: clock,
-      link: LinkParameters(
-        attMTU: needs.attMTU, connectionInterval: .microseconds(7500), supervisionTimeout: .milliseconds(250),
-        queueDepth: needs.queueDepth, mtuExchangeDelay: needs.mtuExchangeDelay))
+    air = VirtualAir(clock: clock, link: Self.link(needs))
+  }
+
+  /// A quick link that does as told.
+  static func link(_ needs: LinkNeeds) -> LinkParameters {
+    LinkParameters(
+      attMTU: needs.attMTU, connectionInterval: .microseconds(7500), supervisionTimeout: .milliseconds(250),
+      queueDepth: needs.queueDepth, mtuExchangeDelay: needs.mtuExchangeDelay)
   }
 
   func makeRadio(_ name: String) -> any Radio {
@@ -83,13 +92,7 @@ final class VirtualWorld: RadioWorld {
         return false
       }
     }
-    let (seconds, attoseconds) = limit.components
-    let deadline =
-      DispatchTime.now() + .seconds(Int(seconds)) + .nanoseconds(Int(attoseconds / 1_000_000_000))
-    while !condition() {
-      if progress.wait(timeout: deadline) == .timedOut { return condition() }
-    }
-    return true
+    return progress.wait(within: limit, until: condition)
   }
 
   func noteProgress() { if clock.mode != .lockStep { progress.signal() } }
@@ -102,5 +105,18 @@ final class VirtualWorld: RadioWorld {
   func takeAway(_ radio: any Radio) {
     guard let radio = radios.withLock({ $0[radio.name] }) else { return }
     air.setInReach(false, of: radio)
+  }
+}
+
+extension DispatchSemaphore {
+  /// Waits in real time until `condition` holds, asking again at each signal; false if it does not within `limit`.
+  func wait(within limit: Duration, until condition: () -> Bool) -> Bool {
+    let (seconds, attoseconds) = limit.components
+    let deadline =
+      DispatchTime.now() + .seconds(Int(seconds)) + .nanoseconds(Int(attoseconds / 1_000_000_000))
+    while !condition() {
+      if wait(timeout: deadline) == .timedOut { return condition() }
+    }
+    return true
   }
 }

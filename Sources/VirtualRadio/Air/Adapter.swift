@@ -35,9 +35,12 @@ final class Adapter {
     table = AttributeTable(deviceName: name)
   }
 
+  /// How it appears in captures.
+  var address: [UInt8] { Self.address(of: peerID) }
+
   /// A random static device address (Core Vol 6 Part B 1.3.2.1) for captures, least significant octet first.
-  var address: [UInt8] {
-    let uuid = peerID.uuid.uuid
+  static func address(of peer: PeerID) -> [UInt8] {
+    let uuid = peer.uuid.uuid
     return [uuid.0, uuid.1, uuid.2, uuid.3, uuid.4, uuid.5 | 0xC0]
   }
 

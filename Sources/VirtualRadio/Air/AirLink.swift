@@ -1,14 +1,17 @@
 internal import Foundation
 internal import Radio
 
-/// A link between two adapters of one process: the ``LinkLayer`` between their two hosts. Lives under the lock of a ``HostCore``.
+/// A link whose ``LinkLayer`` runs here, between two hosts of this process or to a central of another. Lives under the lock of a
+/// ``HostCore``.
 final class AirLink: LinkMedium {
   let id: UInt64
-  let pair: InProcessAir.Pair
+  let pair: DevicePair
   let handle: UInt16
   var central: HostLink?
   var peripheral: HostLink?
-  private unowned let air: InProcessAir
+  /// The central's end, where that is not here.
+  var remote: (any RemoteCentral)?
+  private unowned let air: any Surroundings
   private unowned let host: HostState
   private let clock: VirtualClock
   private var layer: LinkLayer
@@ -19,12 +22,14 @@ final class AirLink: LinkMedium {
   private var stalled: [[UInt8]]?
   private var thaw: ScheduledWork?
   private var scriptTimer: ScheduledWork?
+  /// Set while the link stands still for a central that is behind; ends it if that lasts.
+  private var patience: ScheduledWork?
 
   /// Frames that a frozen peripheral's controller keeps; what comes then is lost.
   static let stalledLimit = 4096
 
   init(
-    pair: InProcessAir.Pair, handle: UInt16, air: InProcessAir, host: HostState, parameters: LinkParameters,
+    pair: DevicePair, handle: UInt16, air: any Surroundings, host: HostState, parameters: LinkParameters,
     generator: SeededGenerator
   ) {
     let id = host.makeIdentity()
@@ -38,7 +43,7 @@ final class AirLink: LinkMedium {
     timer = clock.makeAirTimer { [weak core = host.core] now in
       core?.run { state in
         state.hasPosted = false
-        (state.surroundings as? InProcessAir)?.links[id]?.advance(to: now)
+        state.surroundings.link(id)?.advance(to: now)
         return state.hasPosted ? .audible : .silent
       } ?? .silent
     }
@@ -76,6 +81,7 @@ final class AirLink: LinkMedium {
     layer.update(parameters, now: clock.airNow)
     central?.host.replaceParameters(parameters)
     peripheral?.host.replaceParameters(parameters)
+    remote?.parametersChanged(parameters)
     setTimer()
   }
 
@@ -88,10 +94,37 @@ final class AirLink: LinkMedium {
     setTimer()
   }
 
+  // MARK: Congestion
+
+  /// The least time for which a process may be stuck before its link is lost.
+  static let longestStall = Duration.seconds(10)
+
+  /// Stands still until ``resume()``, because the central's process does not take what it gets.
+  private func pause() {
+    guard patience == nil else { return }
+    let id = id
+    patience = clock.schedule(after: max(Self.longestStall, layer.parameters.supervisionTimeout)) {
+      [weak core = host.core] in
+      core?.run { $0.surroundings.link(id)?.lose() }
+    }
+  }
+
+  /// Goes on after ``pause()``.
+  func resume() {
+    patience?.cancel()
+    patience = nil
+    setTimer()
+  }
+
+  private func lose() {
+    layer.setSilent(.central, true, now: clock.airNow)
+    resume()
+  }
+
   // MARK: Time
 
   private func setTimer() {
-    let next = layer.nextWakeup
+    let next = patience == nil ? layer.nextWakeup : nil
     guard next != armed else { return }
     armed = next
     timer.set(at: next)
@@ -107,6 +140,7 @@ final class AirLink: LinkMedium {
       case .delivered(let side, let frame, let instant): deliver(frame, to: side, at: instant)
       case .completed(let side, let frames, _):
         if let end = side == .central ? central : peripheral { host.completed(frames, end) }
+        if side == .central { remote?.completed(frames) }
       case .ended(let reason, let instant): end(reason, at: instant)
       }
     }
@@ -124,6 +158,10 @@ final class AirLink: LinkMedium {
       return
     }
     if let end = side == .central ? central : peripheral { host.received(frame, end) }
+    if side == .central, let remote {
+      remote.received(frame)
+      if remote.isCongested { pause() }
+    }
   }
 
   private func end(_ reason: LinkEnd, at instant: Duration) {
@@ -131,6 +169,7 @@ final class AirLink: LinkMedium {
     timer.set(at: nil)
     thaw?.cancel()
     scriptTimer?.cancel()
+    patience?.cancel()
     air.remove(self)
     if hasFaults { air.withScript(of: pair) { $0.linkEnded() } }
     for (side, end) in [(LinkSide.peripheral, peripheral), (.central, central)] {
@@ -141,7 +180,8 @@ final class AirLink: LinkMedium {
       case .terminated: host.ended(end, .peerTerminated)
       }
     }
-    (central, peripheral) = (nil, nil)
+    remote?.ended(reason)
+    (central, peripheral, remote) = (nil, nil, nil)
     air.interestChanged(host)
   }
 }
@@ -192,6 +232,7 @@ extension AirLink {
           end?.host.setMTU(mtu)
           if let end { host.service(end) }
         }
+        remote?.mtuChanged(mtu)
       // Those are answered where they are asked for.
       case .host(.overflow), .host(.lateReady), .host(.lostReady), .host(.loseNotifications): break
       }
@@ -216,7 +257,7 @@ extension AirLink {
     guard let time else { return }
     let id = id
     thaw = clock.schedule(after: time) { [weak core = host.core] in
-      core?.run { ($0.surroundings as? InProcessAir)?.links[id]?.goOn() }
+      core?.run { $0.surroundings.link(id)?.goOn() }
     }
   }
 
@@ -234,7 +275,7 @@ extension AirLink {
     guard let next = air.withScript(of: pair, { $0.nextTime }) else { return }
     let id = id
     scriptTimer = clock.schedule(after: next - clock.now) { [weak core = host.core] in
-      core?.run { ($0.surroundings as? InProcessAir)?.links[id]?.scriptTimeElapsed() }
+      core?.run { $0.surroundings.link(id)?.scriptTimeElapsed() }
     }
   }
 

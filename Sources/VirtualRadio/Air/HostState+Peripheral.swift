@@ -39,6 +39,9 @@ extension HostState {
       let error = RadioError(.alreadyAdvertising, "this client is advertising already")
       return post(.advertisingStarted(.failure(error)), to: client, of: adapter)
     }
+    if let obstacle = surroundings.obstacleToAdvertising(adapter) {
+      return post(.advertisingStarted(.failure(obstacle)), to: client, of: adapter)
+    }
     adapter.peripherals[client]?.advertisement = advertisement
     post(.advertisingStarted(.success(())), to: client, of: adapter)
     surroundings.interestChanged(self)

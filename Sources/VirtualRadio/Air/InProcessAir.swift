@@ -9,7 +9,7 @@ final class InProcessAir: Surroundings {
   let capture: BTSnoopWriter?
   var faults: FaultPlan
   private(set) var links: [UInt64: AirLink] = [:]
-  private var scripts: [Pair: FaultScript] = [:]
+  private var scripts: [DevicePair: FaultScript] = [:]
   private var advertising: [UInt64: ScheduledWork] = [:]
   private var generator: SeededGenerator
   private var lastHandle: UInt16 = 0
@@ -17,11 +17,6 @@ final class InProcessAir: Surroundings {
   /// Time between two advertising events, to which 0...10 ms are added (Core Vol 6 Part B 4.4.2.2).
   static let advertisingInterval = Duration.milliseconds(100)
   private static let advertisingDelay = 0...10_000
-
-  struct Pair: Hashable {
-    var central: UInt64
-    var peripheral: UInt64
-  }
 
   init(clock: VirtualClock, seed: UInt64, faults: FaultPlan, capture: BTSnoopWriter?) {
     self.clock = clock
@@ -88,7 +83,7 @@ final class InProcessAir: Surroundings {
   private func connect(
     _ central: Adapter, _ peripheral: Adapter, _ parameters: LinkParameters, _ host: HostState
   ) {
-    let pair = Pair(central: central.id, peripheral: peripheral.id)
+    let pair = DevicePair(central: central.id, peripheral: peripheral.id)
     // The link before may still be ending; then the next advertising event is in time.
     guard !links.values.contains(where: { $0.pair == pair }) else { return }
     lastHandle = lastHandle % 0x0EFF + 1
@@ -105,6 +100,8 @@ final class InProcessAir: Surroundings {
     link.begin()
   }
 
+  func link(_ id: UInt64) -> AirLink? { links[id] }
+
   func remove(_ link: AirLink) {
     links[link.id] = nil
   }
@@ -119,7 +116,7 @@ final class InProcessAir: Surroundings {
   }
 
   /// Lets the script of a pair decide something.
-  func withScript<Result>(of pair: Pair, _ body: (inout FaultScript) -> Result) -> Result {
+  func withScript<Result>(of pair: DevicePair, _ body: (inout FaultScript) -> Result) -> Result {
     body(&scripts[pair, default: FaultScript(faults)])
   }
 

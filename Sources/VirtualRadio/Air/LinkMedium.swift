@@ -18,8 +18,60 @@ protocol LinkMedium: AnyObject {
   func readySignal() -> FaultScript.ReadySignal
 }
 
-/// Where an adapter finds others. Called under the lock of the ``HostCore``.
+/// The central's end of a link where the central lives in another process. Called under the lock of the ``HostCore``.
+protocol RemoteCentral: AnyObject {
+  /// Whether it is behind with what it was given: the link should stand still.
+  var isCongested: Bool { get }
+
+  /// A frame has arrived at the central.
+  func received(_ frame: [UInt8])
+
+  /// The link has carried frames of the central.
+  func completed(_ frames: Int)
+
+  /// The link has other parameters now.
+  func parametersChanged(_ parameters: LinkParameters)
+
+  /// The ATT MTU was changed by a fault.
+  func mtuChanged(_ mtu: Int)
+
+  /// The link is gone.
+  func ended(_ reason: LinkEnd)
+}
+
+/// Where an adapter finds others, and the owner of the links that are simulated here. Called under the lock of the ``HostCore``.
 protocol Surroundings: AnyObject {
+  /// Where links are recorded.
+  var capture: BTSnoopWriter? { get }
+
+  /// What goes wrong.
+  var faults: FaultPlan { get }
+
   /// A scan, a wish for a link, an advertisement or an adapter's state has changed.
   func interestChanged(_ host: HostState)
+
+  /// Why an adapter cannot advertise, if so; else it can from now on.
+  func obstacleToAdvertising(_ adapter: Adapter) -> RadioError?
+
+  /// Makes an adapter unreachable, or reachable again.
+  func setInReach(_ isInReach: Bool, of adapter: Adapter, _ host: HostState)
+
+  /// A link that is simulated here.
+  func link(_ id: UInt64) -> AirLink?
+
+  /// A link has ended.
+  func remove(_ link: AirLink)
+
+  /// Lets the script of a pair decide something.
+  func withScript<Result>(of pair: DevicePair, _ body: (inout FaultScript) -> Result) -> Result
+}
+
+extension Surroundings {
+  func obstacleToAdvertising(_ adapter: Adapter) -> RadioError? { nil }
+}
+
+/// Two devices that a link may join, with its direction.
+struct DevicePair: Hashable {
+  var central: UInt64
+  var peripheral: UInt64
 }

@@ -64,7 +64,7 @@ public final class VirtualAir: Sendable {
   public func setInReach(_ isInReach: Bool, of radio: VirtualRadio) {
     core.run { host in
       guard let adapter = host.adapters[radio.adapter] else { return }
-      (host.surroundings as? InProcessAir)?.setInReach(isInReach, of: adapter, host)
+      host.surroundings.setInReach(isInReach, of: adapter, host)
     }
   }
 
@@ -79,7 +79,7 @@ extension PeerID {
   init(adapterName name: String) {
     var bytes: [UInt8] = []
     for basis: UInt64 in [0xCBF2_9CE4_8422_2325, 0x9AE1_6A3B_2F90_404F] {
-      let hash = name.utf8.reduce(basis) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+      let hash = FNV1a.hash(name.utf8, basis: basis)
       for shift in stride(from: UInt64(0), to: 64, by: 8) {
         bytes.append(UInt8(truncatingIfNeeded: hash >> shift))
       }

@@ -7,7 +7,7 @@ public final class VirtualRadio: Radio {
   /// The identifier by which other radios know this one.
   public let peerID: PeerID
   let adapter: UInt64
-  private let core: HostCore
+  let core: HostCore
 
   init(name: String, core: HostCore, adapter: UInt64, peerID: PeerID) {
     self.name = name

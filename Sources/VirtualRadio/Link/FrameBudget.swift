@@ -33,6 +33,11 @@ struct FrameBudget: Sendable {
   /// Whether frames that do not wait for room (answers, signalling) have become too many to hold.
   var isOverrun: Bool { frames >= 2 * (depth ?? Self.mostFrames) + 64 }
 
+  /// Frames that are held at most, those that do not wait for room included.
+  static func mostFrames(_ parameters: LinkParameters) -> Int {
+    2 * (parameters.queueDepth ?? mostFrames) + 64
+  }
+
   mutating func add(octets: Int) {
     let cost = timing.frame(octets)
     frames += 1

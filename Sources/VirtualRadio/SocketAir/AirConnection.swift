@@ -1,0 +1,217 @@
+internal import Dispatch
+internal import Radio
+
+/// A stream of ``AirMessage`` to and from another process. Sending never waits; what the other side does not read stays in a buffer.
+///
+/// Handlers run on the queue, never overlap, and none runs after `ended`, which comes once unless ``close()`` came first.
+final class AirConnection: Sendable {
+  enum Event: Sendable {
+    case messages([AirMessage])
+    /// The buffer was above ``highWater`` and is empty again.
+    case drained
+    /// The end: nil where the other side has closed, else what was wrong.
+    case ended(String?)
+  }
+
+  private struct State {
+    var outgoing: [UInt8] = []
+    var sent = 0
+    var isFlushScheduled = false
+    var isWriteArmed = false
+    var wasHigh = false
+    var closesWhenSent = false
+    var isClosed = false
+    var decoder = AirMessageDecoder()
+    // Sources hold on to the connection by their handlers until they are cancelled.
+    var reading: (any DispatchSourceRead)?
+    var writing: (any DispatchSourceWrite)?
+  }
+
+  /// Octets that wait to be sent, above which a sender should pause.
+  static let highWater = 512 * 1024
+  /// Octets that wait to be sent at most: beyond, the connection is ended.
+  private static let mostWaiting = 16 * 1024 * 1024
+
+  private let socket: FileDescriptor
+  private let queue: DispatchQueue
+  private let handler: @Sendable (Event) -> Void
+  private let state = PosixMutex(State())
+
+  /// Takes a connected socket; ``start()`` begins reading.
+  init(
+    _ socket: FileDescriptor, queue: DispatchQueue, handler: @escaping @Sendable (Event) -> Void
+  ) {
+    self.socket = socket
+    self.queue = queue
+    self.handler = handler
+  }
+
+  /// Begins reading; once.
+  func start() {
+    state.withLock { state in
+      guard !state.isClosed else { return }
+      let reading = DispatchSource.makeReadSource(fileDescriptor: socket.raw, queue: queue)
+      reading.setEventHandler { [weak self] in self?.read() }
+      reading.setCancelHandler { [socket] in withExtendedLifetime(socket) {} }
+      reading.activate()
+      state.reading = reading
+    }
+  }
+
+  deinit {
+    state.withLock { state in
+      state.reading?.cancel()
+      Self.cancelWriting(&state)
+    }
+  }
+
+  /// Whether the other side is behind with reading.
+  var isCongested: Bool { state.withLock { $0.outgoing.count - $0.sent > Self.highWater } }
+
+  /// Whether everything was handed to the system.
+  var isIdle: Bool { state.withLock { $0.outgoing.isEmpty } }
+
+  /// Queues a message; after the end it is dropped.
+  func send(_ message: AirMessage) {
+    let mustFlush = state.withLock { state in
+      guard !state.isClosed, !state.closesWhenSent else { return false }
+      message.encode(into: &state.outgoing)
+      if state.outgoing.count - state.sent > Self.highWater { state.wasHigh = true }
+      guard !state.isFlushScheduled, !state.isWriteArmed else { return false }
+      state.isFlushScheduled = true
+      return true
+    }
+    if mustFlush { queue.async { self.flush() } }
+  }
+
+  /// Closes once everything that was queued is sent; no event comes any more.
+  func closeWhenSent() {
+    state.withLock { $0.closesWhenSent = true }
+    queue.async { self.flush() }
+  }
+
+  /// Closes at once; no event comes any more but those that are being handled.
+  func close() {
+    state.withLock { state in
+      guard !state.isClosed else { return }
+      state.isClosed = true
+      UnixSocket.shutDown(socket)
+      state.outgoing = []
+      state.sent = 0
+      state.reading?.cancel()
+      state.reading = nil
+      Self.cancelWriting(&state)
+    }
+  }
+
+  private static func cancelWriting(_ state: inout State) {
+    guard let writing = state.writing else { return }
+    writing.cancel()
+    // A suspended source must not be released.
+    if !state.isWriteArmed { writing.resume() }
+    state.isWriteArmed = true
+    state.writing = nil
+  }
+
+  private func end(_ reason: String?) {
+    let (isFirst, isSilent) = state.withLock { (!$0.isClosed, $0.closesWhenSent) }
+    guard isFirst else { return }
+    close()
+    if !isSilent { handler(.ended(reason)) }
+  }
+
+  // MARK: Reading, on the queue
+
+  private func read() {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    // Bounded, so that one busy connection does not starve the others.
+    for _ in 0..<4 {
+      let count: Int?
+      do throws(SystemError) {
+        count = try UnixSocket.receive(into: &buffer, from: socket)
+      } catch {
+        return end(error.isReset ? nil : "\(error)")
+      }
+      guard let count else { return }
+      guard count > 0 else { return end(nil) }
+      var messages: [AirMessage] = []
+      var failure: AirProtocolError?
+      state.withLock { state in
+        state.decoder.append(buffer[..<count])
+        do throws(AirProtocolError) {
+          while let message = try state.decoder.next() { messages.append(message) }
+        } catch {
+          failure = error
+        }
+      }
+      if !messages.isEmpty, !state.withLock({ $0.isClosed || $0.closesWhenSent }) {
+        handler(.messages(messages))
+      }
+      if let failure { return end(failure.description) }
+      if count < buffer.count || state.withLock({ $0.isClosed }) { return }
+    }
+  }
+
+  // MARK: Writing, on the queue
+
+  private enum FlushResult {
+    case done(wasHigh: Bool)
+    case blocked
+    case close
+    case failed(String)
+  }
+
+  private func flush() {
+    let result = state.withLock { state -> FlushResult in
+      state.isFlushScheduled = false
+      guard !state.isClosed else { return .done(wasHigh: false) }
+      while state.sent < state.outgoing.count {
+        let count: Int?
+        do throws(SystemError) {
+          count = try UnixSocket.send(state.outgoing[state.sent...], to: socket)
+        } catch {
+          return .failed("\(error)")
+        }
+        guard let count else { return block(&state) }
+        state.sent += count
+      }
+      state.outgoing.removeAll(keepingCapacity: state.outgoing.capacity <= Self.highWater)
+      state.sent = 0
+      if state.isWriteArmed {
+        state.writing?.suspend()
+        state.isWriteArmed = false
+      }
+      defer { state.wasHigh = false }
+      return state.closesWhenSent ? .close : .done(wasHigh: state.wasHigh)
+    }
+    switch result {
+    case .done(let wasHigh): if wasHigh { handler(.drained) }
+    case .blocked: break
+    case .close: close()
+    case .failed(let reason): end(reason)
+    }
+  }
+
+  /// Waits until the socket takes more.
+  private func block(_ state: inout State) -> FlushResult {
+    if state.sent > Self.highWater {
+      state.outgoing.removeFirst(state.sent)
+      state.sent = 0
+    }
+    guard state.outgoing.count <= Self.mostWaiting else {
+      return .failed("the other process does not read")
+    }
+    if state.writing == nil {
+      let writing = DispatchSource.makeWriteSource(fileDescriptor: socket.raw, queue: queue)
+      writing.setEventHandler { [weak self] in self?.flush() }
+      writing.setCancelHandler { [socket] in withExtendedLifetime(socket) {} }
+      writing.activate()
+      state.writing = writing
+      state.isWriteArmed = true
+    } else if !state.isWriteArmed {
+      state.writing?.resume()
+      state.isWriteArmed = true
+    }
+    return .blocked
+  }
+}

@@ -1,0 +1,96 @@
+internal import Dispatch
+internal import Radio
+
+/// The air between processes, as one process sees it: a directory with the sockets of peripherals. Lives under the lock of a
+/// ``HostCore`` that has one adapter. The files and messages are described in docs/virtual-air.md.
+final class DirectoryAir: Surroundings {
+  let clock: VirtualClock
+  let directory: AirDirectory
+  let capture: BTSnoopWriter?
+  private(set) var faults: FaultPlan
+  /// Where sockets are read and written.
+  let queue = DispatchQueue(label: "VirtualRadio.DirectoryAir")
+  var generator: SeededGenerator
+  private var scripts: [DevicePair: FaultScript] = [:]
+  private var lastHandle: UInt16 = 0
+
+  // As a peripheral.
+  var listener: AirListener?
+  var accepting: (any DispatchSourceRead)?
+  var visitors: [UInt64: Visitor] = [:]
+  var advertisingTimer: ScheduledWork?
+  var links: [UInt64: AirLink] = [:]
+
+  // As a central.
+  var watch: DirectoryWatch?
+  var observers: [AirFileName: Observer] = [:]
+  var nextLook: ScheduledWork?
+  var remoteLinks: [UInt64: RemoteLink] = [:]
+
+  /// How long a process may take for its part of a greeting.
+  static let greetingTime = Duration.seconds(10)
+
+  init(
+    clock: VirtualClock, directory: AirDirectory, seed: UInt64, faults: FaultPlan, capture: BTSnoopWriter?
+  ) {
+    self.clock = clock
+    self.directory = directory
+    self.faults = faults
+    self.capture = capture
+    generator = SeededGenerator(seed: seed)
+  }
+
+  deinit {
+    accepting?.cancel()
+    advertisingTimer?.cancel()
+    nextLook?.cancel()
+    for visitor in visitors.values { visitor.abandon() }
+    for observer in observers.values { observer.connection.close() }
+    // Links and their ends hold each other.
+    for link in links.values { (link.central, link.peripheral, link.remote) = (nil, nil, nil) }
+    for link in remoteLinks.values { link.abandon() }
+  }
+
+  func interestChanged(_ host: HostState) {
+    guard let adapter = host.adapters.values.first else { return }
+    updateAdvertising(adapter, host)
+    updateSearch(adapter, host)
+  }
+
+  func setInReach(_ isInReach: Bool, of adapter: Adapter, _ host: HostState) {
+    guard adapter.isInReach != isInReach else { return }
+    adapter.isInReach = isInReach
+    for link in links.values.sorted(by: { $0.id < $1.id }) { link.setSilent(.peripheral, !isInReach) }
+    if !isInReach {
+      for link in remoteLinks.values.sorted(by: { $0.id < $1.id }) { link.losePeer() }
+    }
+    interestChanged(host)
+  }
+
+  /// A connection handle for captures.
+  func nextHandle() -> UInt16 {
+    lastHandle = lastHandle % 0x0EFF + 1
+    return lastHandle
+  }
+
+  // MARK: Links and faults
+
+  func link(_ id: UInt64) -> AirLink? { links[id] }
+
+  func remove(_ link: AirLink) {
+    links[link.id] = nil
+    // The connection closes by itself once the end was sent.
+    for (id, visitor) in visitors where visitor === link.remote { visitors[id] = nil }
+  }
+
+  func withScript<Result>(of pair: DevicePair, _ body: (inout FaultScript) -> Result) -> Result {
+    body(&scripts[pair, default: FaultScript(faults)])
+  }
+
+  /// Replaces the script of all pairs; what has happened is forgotten.
+  func setFaults(_ plan: FaultPlan) {
+    faults = plan
+    scripts = [:]
+    for link in links.values.sorted(by: { $0.id < $1.id }) { link.beginScript() }
+  }
+}
