@@ -17,6 +17,7 @@ final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecke
   var requests: [CBATTRequest] { held.withLock { $0.requests } }
   var channels: [CBL2CAPChannel] { held.withLock { $0.channels } }
   func letGo() { held.withLock { $0 = ([], []) } }
+  func letGoOfRequests() { held.withLock { $0.requests = [] } }
 
   private func note(_ line: String) {
     watch.during {

@@ -1,0 +1,330 @@
+import Radio
+import Synchronization
+import Testing
+import VirtualRadio
+
+@_spi(Streams) @testable import CoreBluetooth
+
+/// Programs on both sides of a simulated link.
+@Suite(.timeLimit(.minutes(2))) struct VirtualLinkTests {
+  /// Bytes that tell where they belong.
+  private static func pattern(_ count: Int) -> Data {
+    Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
+  }
+
+  /// Writes pieces of a value as fast as the link takes them, without a pause of its own.
+  private final class Uploader: Sendable {
+    let peripheral: CBPeripheral
+    let characteristic: CBCharacteristic
+    let type: CBCharacteristicWriteType
+    private let rest: Mutex<ArraySlice<Data>>
+    private let readies = Atomic<Int>(0)
+
+    var readyCount: Int { readies.load(ordering: .relaxed) }
+
+    init(
+      _ pieces: [Data], to characteristic: CBCharacteristic, of peripheral: CBPeripheral,
+      type: CBCharacteristicWriteType
+    ) {
+      self.peripheral = peripheral
+      self.characteristic = characteristic
+      self.type = type
+      rest = Mutex(pieces[...])
+    }
+
+    func handle(_ line: String) {
+      if line == "ready" { readies.add(1, ordering: .relaxed) }
+      if type == .withoutResponse ? line == "ready" : line.hasPrefix("wrote") { pump() }
+    }
+
+    func pump() {
+      rest.withLock { rest in
+        switch type {
+        case .withResponse:
+          if let piece = rest.popFirst() { peripheral.writeValue(piece, for: characteristic, type: type) }
+        default:
+          while peripheral.canSendWriteWithoutResponse, let piece = rest.popFirst() {
+            peripheral.writeValue(piece, for: characteristic, type: type)
+          }
+        }
+      }
+    }
+  }
+
+  private static func cut(_ data: Data, into length: Int) -> [Data] {
+    stride(from: 0, to: data.count, by: length).map { data[$0..<min($0 + length, data.count)] }
+  }
+
+  @Test(arguments: QueueKind.allCases, [CBCharacteristicWriteType.withoutResponse, .withResponse])
+  func uploadsWholeByTheLimitOfTheMoment(kind: QueueKind, type: CBCharacteristicWriteType) throws {
+    let rig = AirRig(kind)
+    let (peripheral, data, _, _) = try rig.explored()
+    #expect(peripheral.maximumWriteValueLength(for: .withoutResponse) == 182)
+    #expect(peripheral.maximumWriteValueLength(for: .withResponse) == 512)
+    let image = Self.pattern(10_000)
+    let pieces = Self.cut(image, into: peripheral.maximumWriteValueLength(for: type))
+    let uploader = Uploader(pieces, to: data, of: peripheral, type: type)
+    rig.phone.react { uploader.handle($0) }
+    uploader.pump()
+    try rig.run { rig.device.received.count == pieces.count }
+    #expect(rig.device.received.reduce(Data(), +) == image)
+    #expect(rig.phone.watch.isClean)
+  }
+
+  @Test func refusesOneByteTooManyAndGoesOn() throws {
+    let rig = AirRig()
+    let (peripheral, data, _, _) = try rig.explored()
+    for (count, type) in [
+      (182, CBCharacteristicWriteType.withoutResponse), (183, .withoutResponse), (512, .withResponse),
+      (513, .withResponse), (1, .withResponse),
+    ] { peripheral.writeValue(Self.pattern(count), for: data, type: type) }
+    try rig.run { rig.phone.lines.all.count == 3 }
+    #expect(rig.device.received.map(\.count) == [182, 512, 1])
+    #expect(rig.device.received[1] == Self.pattern(512))
+    #expect(
+      rig.phone.lines.all == ["wrote \(data.uuid)", "wrote \(data.uuid) att error 13", "wrote \(data.uuid)"])
+    #expect(rig.log.all.filter { $0.contains("at most 182 octets") }.count == 1)
+    #expect(peripheral.state == .connected)
+  }
+
+  @Test func writesInOrderAtTheRateOfTheLink() throws {
+    let link = LinkParameters(attMTU: 185, connectionInterval: .milliseconds(15), queueDepth: 20)
+    let rig = AirRig(link: link)
+    let (peripheral, data, _, _) = try rig.explored()
+    let pieces = (0..<5000).map { i in Data([UInt8(i & 0xFF), UInt8(i >> 8)]) + Data(count: 18) }
+    let uploader = Uploader(pieces, to: data, of: peripheral, type: .withoutResponse)
+    rig.phone.react { uploader.handle($0) }
+    let start = rig.clock.now
+    uploader.pump()
+    try rig.run { rig.device.received.count == 5000 }
+    #expect(rig.device.received == pieces)
+    #expect(uploader.readyCount > 0)
+    let rate = 5000 * 20 / ((rig.clock.now - start) / .seconds(1))
+    let ceiling = 20 * 20 / 0.015
+    #expect(rate > 0.95 * min(ceiling, LinkCeiling(link).writesWithoutResponse(valueLength: 20).sustained))
+    #expect(!rig.log.all.contains { $0.contains("no room") })
+  }
+
+  @Test func limitsChangeWithTheLink() throws {
+    let rig = AirRig(link: LinkParameters(attMTU: 247, mtuExchangeDelay: .seconds(5)))
+    let peripheral = try rig.connected()
+    #expect(peripheral.maximumWriteValueLength(for: .withoutResponse) == 20)
+    try rig.clock.run(for: .seconds(6))
+    #expect(peripheral.maximumWriteValueLength(for: .withoutResponse) == 244)
+    try rig.run { rig.device.manager.state == .poweredOn }
+  }
+
+  @Test func readsValuesOfAnyLength() throws {
+    let rig = AirRig()
+    let (peripheral, data, _, fixed) = try rig.explored()
+    peripheral.readValue(for: fixed)
+    try rig.run { fixed.value == Data("fixed".utf8) }
+    for count in [0, 1, 183, 184, 185, 368, 512] {
+      rig.device.setReadable(Self.pattern(count))
+      _ = rig.phone.lines.take()
+      peripheral.readValue(for: data)
+      try rig.run { !rig.phone.lines.all.isEmpty }
+      #expect(data.value == Self.pattern(count))
+    }
+    peripheral.writeValue(Data([1]), for: fixed, type: .withResponse)
+    try rig.run { rig.phone.lines.all.last == "wrote \(fixed.uuid) att error 3" }
+    peripheral.readRSSI()
+    try rig.run { rig.phone.lines.all.last == "rssi -50" }
+  }
+
+  @Test func notifiesInOrderUnderBackPressure() throws {
+    let rig = AirRig()
+    let (peripheral, _, updates, _) = try rig.explored()
+    peripheral.setNotifyValue(true, for: updates)
+    try rig.run { updates.isNotifying }
+    let central = try #require(rig.device.updates.subscribedCentrals?.first)
+    #expect(central.maximumUpdateValueLength == 182)
+    let got = Mutex<[Data]>([])
+    rig.phone.react { line in
+      if line.hasPrefix("value"), let value = updates.value { got.withLock { $0.append(value) } }
+    }
+    let next = Mutex(0)
+    let isFull = Atomic<Int>(0)
+    let pump: @Sendable () -> Void = { [manager = rig.device.manager, local = rig.device.updates] in
+      next.withLock { next in
+        while next < 1000 {
+          let value = Data([UInt8(next & 0xFF), UInt8(next >> 8)]) + Data(count: 100)
+          guard manager.updateValue(value, for: local, onSubscribedCentrals: nil) else {
+            isFull.add(1, ordering: .relaxed)
+            return
+          }
+          next += 1
+        }
+      }
+    }
+    rig.device.recorder.react { line in if line == "ready" { pump() } }
+    pump()
+    try rig.run { got.withLock { $0.count } == 1000 }
+    #expect(got.withLock { $0.map { Int($0[0]) | Int($0[1]) << 8 } } == Array(0..<1000))
+    let count = isFull.load(ordering: .relaxed)
+    #expect(count > 0)
+    peripheral.setNotifyValue(false, for: updates)
+    try rig.run { rig.device.updates.subscribedCentrals == [] && !updates.isNotifying }
+    // Longer than the link carries: cut for the subscriber.
+    peripheral.setNotifyValue(true, for: updates)
+    try rig.run { updates.isNotifying }
+    #expect(
+      rig.device.manager.updateValue(Data(count: 300), for: rig.device.updates, onSubscribedCentrals: nil))
+    try rig.run { updates.value?.count == 182 }
+  }
+
+  @Test func losesTheLinkWithTheReason() throws {
+    let rig = AirRig()
+    let (peripheral, _, updates, _) = try rig.explored()
+    peripheral.setNotifyValue(true, for: updates)
+    try rig.run { updates.isNotifying }
+    rig.air.setInReach(false, of: rig.deviceRadio)
+    try rig.run { peripheral.state == .disconnected }
+    #expect(rig.phone.lines.all.last == "disconnected, disconnected link error 6")
+    #expect(!updates.isNotifying)
+    try rig.run { rig.device.updates.subscribedCentrals == [] }
+    // There is no limit on the time that a connection may take.
+    rig.central.connect(peripheral)
+    try rig.clock.run(for: .seconds(3600))
+    #expect(peripheral.state == .connecting)
+    rig.air.setInReach(true, of: rig.deviceRadio)
+    try rig.run { rig.device.manager.isAdvertising && peripheral.state == .connected }
+    rig.central.cancelPeripheralConnection(peripheral)
+    try rig.run { rig.phone.lines.all.last == "disconnected, disconnected" }
+  }
+
+  @Test func losesThePower() throws {
+    let rig = AirRig()
+    let (peripheral, _, _, _) = try rig.explored()
+    rig.air.setPower(.poweredOff, of: rig.phoneRadio)
+    try rig.run { rig.central.state == .poweredOff }
+    #expect(rig.phone.lines.all == ["state poweredOff"])
+    #expect(peripheral.state == .disconnected)
+    rig.air.setPower(.poweredOn, of: rig.phoneRadio)
+    try rig.run { rig.central.state == .poweredOn }
+    try rig.run { rig.device.manager.isAdvertising }
+    rig.central.connect(peripheral)
+    try rig.run { peripheral.state == .connected }
+  }
+
+  // MARK: Channels
+
+  /// Moves bytes through a channel's streams, on a queue.
+  private final class Pipe: Sendable {
+    private struct State: Sendable {
+      var outgoing: Data
+      var incoming = Data()
+      var isEnded = false
+    }
+
+    private let state: Mutex<State>
+    private let portion: Int
+    let channel: CBL2CAPChannel
+
+    init(_ channel: CBL2CAPChannel, sending: Data, portion: Int) {
+      self.channel = channel
+      self.portion = portion
+      state = Mutex(State(outgoing: sending))
+    }
+
+    var received: Data { state.withLock { $0.incoming } }
+    var isEnded: Bool { state.withLock { $0.isEnded } }
+    var unsent: Int { state.withLock { $0.outgoing.count } }
+
+    func handle(_ stream: Stream, _ event: Stream.Event) {
+      switch event {
+      case .hasBytesAvailable:
+        guard let bytes = (stream as? InputStream)?.readBytes(portion) else { return }
+        state.withLock { $0.incoming += bytes }
+      case .hasSpaceAvailable:
+        state.withLock { state in
+          guard let output = stream as? OutputStream, !state.outgoing.isEmpty else { return }
+          let taken = output.writeBytes(Array(state.outgoing.prefix(portion)))
+          state.outgoing = state.outgoing.dropFirst(max(taken, 0))
+        }
+      case .endEncountered, .errorOccurred: state.withLock { $0.isEnded = true }
+      default: break
+      }
+    }
+  }
+
+  private func openPipes(_ rig: AirRig, up: Data, down: Data, portion: Int, runLoop: RunLoop?) throws -> (
+    Pipe, Pipe
+  ) {
+    let peripheral = try rig.connected()
+    let published = try #require(
+      rig.device.recorder.lines.all.compactMap { $0.hasPrefix("published ") ? UInt16($0.dropFirst(10)) : nil }
+        .first)
+    peripheral.openL2CAPChannel(published)
+    try rig.run { !rig.phone.openChannels.isEmpty && !rig.device.recorder.channels.isEmpty }
+    let near = Pipe(try #require(rig.phone.openChannels.first), sending: up, portion: portion)
+    let far = Pipe(try #require(rig.device.recorder.channels.first), sending: down, portion: portion)
+    for pipe in [near, far] {
+      if let runLoop {
+        let recorder = StreamRecorder()
+        recorder.react { [unowned pipe] in pipe.handle($0, $1) }
+        streamRecorders.withLock { $0.append(recorder) }
+        pipe.channel.inputStream.delegate = recorder
+        pipe.channel.outputStream.delegate = recorder
+        pipe.channel.inputStream.schedule(in: runLoop, forMode: .default)
+        pipe.channel.outputStream.schedule(in: runLoop, forMode: .default)
+      } else {
+        pipe.channel.setEventQueue(DispatchQueue(label: "pipe")) { [unowned pipe] in pipe.handle($0, $1) }
+      }
+      pipe.channel.inputStream.open()
+      pipe.channel.outputStream.open()
+    }
+    return (near, far)
+  }
+
+  /// Stream delegates are held weakly.
+  private let streamRecorders = Holder()
+
+  private final class Holder: Sendable {
+    private let held = Mutex<[StreamRecorder]>([])
+    func withLock(_ body: (inout [StreamRecorder]) -> Void) { held.withLock { body(&$0) } }
+  }
+
+  @Test(arguments: [true, false], [100, 4096])
+  func channelsCarryBothWays(byRunLoop: Bool, portion: Int) async throws {
+    let rig = AirRig()
+    let (up, down) = (Self.pattern(100_000), Self.pattern(70_000))
+    let thread = await RunLoopThread.start()
+    let (near, far) = try openPipes(
+      rig, up: up, down: down, portion: portion, runLoop: byRunLoop ? thread.runLoop : nil)
+    try rig.run { far.received.count == up.count && near.received.count == down.count }
+    #expect(far.received == up)
+    #expect(near.received == down)
+    near.channel.inputStream.close()
+    near.channel.outputStream.close()
+    try rig.run { far.isEnded }
+    #expect(far.channel.inputStream.streamStatus == .atEnd)
+    await thread.stop()
+  }
+
+  @Test(arguments: [true, false])
+  func channelsEndWithTheLink(byRunLoop: Bool) async throws {
+    let rig = AirRig()
+    let up = Self.pattern(200_000)
+    let thread = await RunLoopThread.start()
+    let (near, far) = try openPipes(
+      rig, up: up, down: Data(), portion: 4096, runLoop: byRunLoop ? thread.runLoop : nil)
+    try rig.run { far.received.count >= up.count / 2 }
+    rig.air.setInReach(false, of: rig.deviceRadio)
+    try rig.run { near.isEnded && far.isEnded }
+    #expect(far.received == up.prefix(far.received.count))
+    #expect(near.unsent > 0)
+    #expect(near.channel.outputStream.streamStatus == .error)
+    #expect((near.channel.outputStream.streamError as? CBError)?.code == .connectionTimeout)
+    #expect(rig.phone.lines.all.last == "disconnected, disconnected link error 6")
+    await thread.stop()
+  }
+
+  @Test func channelsAreRefusedWithAnError() throws {
+    let rig = AirRig()
+    let peripheral = try rig.connected()
+    peripheral.openL2CAPChannel(0x25)
+    try rig.run { rig.phone.lines.all.last == "channel nil link error 13" }
+    #expect(peripheral.state == .connected)
+  }
+}
