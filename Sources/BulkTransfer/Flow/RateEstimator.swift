@@ -12,7 +12,9 @@ public struct RateEstimator: Hashable, Sendable {
   public private(set) var total: UInt64 = 0
   private let window: Duration
   private var elapsed: Duration = .zero
-  private var runningSince: Duration?
+  /// Since when the clock runs, and when it stops or has stopped.
+  private var since: Duration?
+  private var until: Duration?
   /// Oldest first; at most one more than ``resolution`` within the window.
   private var samples: [Sample] = []
   private static let resolution = 32
@@ -20,25 +22,28 @@ public struct RateEstimator: Hashable, Sendable {
   /// Makes an estimator that stands still.
   public init(window: Duration = .seconds(3)) { self.window = window }
 
-  public var isRunning: Bool { runningSince != nil }
+  /// Whether the clock runs and is not about to stop.
+  public var isRunning: Bool { since != nil && until == nil }
 
   /// Starts the clock; no effect while it runs.
   public mutating func start(now: Duration) {
-    guard runningSince == nil else { return }
-    runningSince = now
+    guard !isRunning else { return }
+    elapsed = transferTime(now: now)
+    since = now
+    until = nil
     if samples.isEmpty { samples = [Sample(time: elapsed, total: total)] }
   }
 
-  /// Stops the clock; no effect while it stands.
-  public mutating func stop(now: Duration) {
-    guard let since = runningSince else { return }
-    elapsed += max(.zero, now - since)
-    runningSince = nil
+  /// Stops the clock at a time, which may lie ahead: what is in flight at a pause still takes its time. No effect while it stands.
+  public mutating func stop(at time: Duration) {
+    guard since != nil else { return }
+    until = min(until ?? time, time)
   }
 
   /// Time during which the estimator ran.
   public func transferTime(now: Duration) -> Duration {
-    elapsed + (runningSince.map { max(.zero, now - $0) } ?? .zero)
+    guard let since else { return elapsed }
+    return elapsed + max(.zero, min(now, until ?? now) - since)
   }
 
   /// Counts octets that were confirmed at `now`.

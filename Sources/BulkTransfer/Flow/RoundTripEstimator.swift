@@ -4,6 +4,8 @@
 public struct RoundTripEstimator: Hashable, Sendable {
   /// Moving average with a weight of one eighth for the newest (RFC 6298, section 2).
   public private(set) var smoothed: Duration?
+  /// The newest sample.
+  private var latest: Duration?
   private var shortestNow: Duration?
   private var shortestBefore: Duration?
   private var periodStart: Duration = .zero
@@ -24,6 +26,7 @@ public struct RoundTripEstimator: Hashable, Sendable {
   /// Notes a round trip that ended at `now`.
   public mutating func add(_ sample: Duration, now: Duration) {
     guard sample >= .zero else { return }
+    latest = sample
     smoothed = smoothed.map { ($0 * 7 + sample) / 8 } ?? sample
     if now - periodStart >= period {
       shortestBefore = now - periodStart >= period * 2 ? nil : shortestNow
@@ -33,10 +36,11 @@ public struct RoundTripEstimator: Hashable, Sendable {
     shortestNow = min(shortestNow ?? sample, sample)
   }
 
-  /// Whether `sample` is so long that something queues on the way: twice the shortest and a margin for the rhythm of connection events.
-  public func isQueueing(_ sample: Duration) -> Bool {
-    guard let shortest else { return false }
-    return sample > shortest * 2 + .milliseconds(50)
+  /// Whether the newest round trip is so long that something queues on the way: twice the shortest and a margin for the rhythm of
+  /// connection events.
+  public var isQueueing: Bool {
+    guard let shortest, let latest else { return false }
+    return latest > shortest * 2 + .milliseconds(50)
   }
 
   /// How long to wait for a sign of life before asking: four round trips, at least `floor`.

@@ -70,7 +70,7 @@ extension SenderSession {
   mutating func settle(_ number: UInt8, now: Duration) -> PendingRequest? {
     guard let request = pending, number != 0, request.number == number else { return nil }
     pending = nil
-    if !request.wasRepeated, busy == nil, request.purpose != .offer {
+    if !request.wasRepeated, busySince == nil, request.purpose != .offer {
       // OFFER says more about the receiver's storage than about the way.
       roundTrip.add(now - request.since, now: now)
     }

@@ -157,7 +157,7 @@ extension ReceiverSession {
   private var silenceDeadline: Duration? {
     // The sender has nothing to say while it waits for the storage.
     guard peer != nil, incoming?.isWorking != true else { return nil }
-    return heardAt + configuration.silenceLimit
+    return max(heardAt, incoming?.storageHeardAt ?? heardAt) + configuration.silenceLimit
   }
 
   /// How long a new durable offset waits for a receipt that goes anyway.
@@ -173,13 +173,16 @@ extension ReceiverSession {
     }
   }
 
+  /// Seconds that one BUSY may state.
+  private static let busyLimit = 120
+
   private mutating func announceBusy(_ time: Duration, now: Duration) {
     guard let object = incoming, time > .zero else { return }
     // The next announcement comes well before this one has run out: it may be lost.
-    incoming?.busyUntil = now + time / 2
+    incoming?.busyUntil = now + min(time, .seconds(Self.busyLimit)) / 2
     let number: UInt8 = object.phase == .opening ? object.offer.request : 0
     let seconds = UInt16(clamping: time.components.seconds + 1)
-    send(.busy(request: number, seconds: min(seconds, 120)))
+    send(.busy(request: number, seconds: min(seconds, UInt16(Self.busyLimit))))
   }
 }
 

@@ -20,9 +20,10 @@ extension SenderSession {
   mutating func noteConfirmation(now: Duration) {
     confirmedAt = now
     run.waitsSince = now
-    guard busy != nil else { return }
-    busy = nil
-    meter.busy(seconds: nil, since: now)
+    guard busySince != nil else { return }
+    // What BUSY has promised still holds: the receiver takes what its buffer holds while its storage works.
+    busySince = nil
+    meter.working(now: now)
   }
 
   // MARK: WELCOME and ACCEPT
@@ -174,7 +175,7 @@ extension SenderSession {
     if octets > 0 {
       window.confirmed(
         octets, wasUsed: run.takeWindowWasUsed(),
-        isQueueing: sample.map(roundTrip.isQueueing) ?? false)
+        isQueueing: roundTrip.isQueueing)
     }
     if octets > 0 || isDurableProgress {
       if pending?.purpose == .query { pending = nil }
@@ -307,10 +308,11 @@ extension SenderSession {
     }
     // BUSY that answers an earlier request says nothing about this one.
     if number != 0, pending?.number != number { return }
-    let since = busy?.since ?? now
+    let since = busySince ?? now
     let end = min(now + .seconds(min(seconds, Self.busyLimit)), since + .seconds(Self.busyTotal))
-    meter.busy(seconds: seconds, since: confirmedAt)
-    busy = (since, max(busy?.until ?? end, end))
+    meter.busy(seconds: seconds, quietSince: confirmedAt)
+    busySince = since
+    busyUntil = max(busyUntil, end)
     run.waitsSince = now
     if let request = pending, request.number == number {
       pending?.repeatAt = max(request.repeatAt, now + .seconds(min(seconds, 4)))

@@ -14,7 +14,7 @@ extension SenderSession {
         // A receiver that answers the keep-alive is there; nothing else can be expected of it.
         return pending.map { $0.since + configuration.idleLimit }
       }
-      return max(confirmedAt, busy?.until ?? confirmedAt) + configuration.idleLimit
+      return max(confirmedAt, busyUntil) + configuration.idleLimit
     }
   }
 

@@ -91,8 +91,10 @@ public struct SenderSession: Sendable {
   var lastRequest: UInt8 = 0
   /// When something was last confirmed.
   var confirmedAt: Duration
-  /// The receiver's BUSY: since when without anything else confirmed, and until when it counts.
-  var busy: (since: Duration, until: Duration)?
+  /// Since when the receiver has said nothing but BUSY; nil if it has confirmed something since.
+  var busySince: Duration?
+  /// Until when the receiver's BUSY counts.
+  var busyUntil: Duration = .zero
   /// When the farewell ends that has begun.
   var farewellDeadline: Duration?
   private var actions: [Action] = []
@@ -218,14 +220,14 @@ public struct SenderSession: Sendable {
   private mutating func pause(now: Duration) {
     guard !isPaused else { return }
     isPaused = true
-    meter.paused(true, now: now)
+    meter.paused(inFlight: run.inFlight, confirmedAt: confirmedAt, now: now)
     report(now: now)
   }
 
   private mutating func resume(now: Duration) {
     guard isPaused else { return }
     isPaused = false
-    meter.paused(false, now: now)
+    meter.resumed()
     confirmedAt = now
     run.waitsSince = now
     report(now: now)

@@ -8,7 +8,10 @@ public struct ProgressMeter: Hashable, Sendable {
   private var counted: UInt64 = 0
   /// What stops the clock of the transfer.
   private var isPaused = false
-  private var isBusy = false
+  /// Since when nothing has arrived, while the receiver says that it is busy.
+  private var quietSince: Duration?
+  /// How long nothing may arrive before that time is the receiver's and not the transfer's.
+  private static let quietLimit = Duration.seconds(1)
 
   /// Starts in the phase `connect`.
   public init(now: Duration) { accountedTo = now }
@@ -17,8 +20,10 @@ public struct ProgressMeter: Hashable, Sendable {
   public func snapshot(now: Duration) -> ProgressState {
     var state = state
     state.elapsed.add(max(.zero, now - accountedTo), to: state.phase)
-    state.bytesPerSecond = rate.windowRate(now: now)
-    state.averageBytesPerSecond = rate.averageRate(now: now)
+    var measured = now
+    if let quiet = quietSince, now - quiet > Self.quietLimit { measured = quiet }
+    state.bytesPerSecond = rate.windowRate(now: measured)
+    state.averageBytesPerSecond = rate.averageRate(now: measured)
     if state.phase == .transfer, let pace = state.bytesPerSecond, pace > 0 {
       let left = state.totalBytes - min(state.totalBytes, state.receivedBytes)
       state.timeRemaining = .seconds(Double(left) / pace)
@@ -32,7 +37,7 @@ public struct ProgressMeter: Hashable, Sendable {
     accountedTo = now
     guard phase != state.phase else { return }
     state.phase = phase
-    if phase != .transfer { rate.stop(now: now) }
+    if phase != .transfer { rate.stop(at: now) }
   }
 
   mutating func object(_ objects: [OutgoingObject], index: Int) {
@@ -62,7 +67,7 @@ public struct ProgressMeter: Hashable, Sendable {
 
   /// The first octets of a stream were handed over.
   mutating func flowing(now: Duration) {
-    guard state.phase == .transfer, !isPaused, !isBusy else { return }
+    guard state.phase == .transfer, !isPaused else { return }
     rate.start(now: now)
   }
 
@@ -82,19 +87,36 @@ public struct ProgressMeter: Hashable, Sendable {
 
   mutating func readBack(_ octets: UInt64) { state.verifiedBytes = max(state.verifiedBytes, octets) }
 
-  mutating func paused(_ paused: Bool, now: Duration) {
-    isPaused = paused
-    state.isPaused = paused
-    if paused { rate.stop(now: now) }
+  /// The user pauses; so much was in flight when something was last confirmed.
+  mutating func paused(inFlight: UInt64, confirmedAt: Duration, now: Duration) {
+    isPaused = true
+    state.isPaused = true
+    // What is in flight will arrive, and takes its time for it.
+    let drain = rate.windowRate(now: confirmedAt).map { Duration.seconds(Double(inFlight) / $0) } ?? .zero
+    rate.stop(at: max(now, confirmedAt + drain))
   }
 
-  /// The receiver is busy, and has got nowhere since `since`; nil seconds: no longer.
-  mutating func busy(seconds: Int?, since: Duration) {
-    isBusy = seconds != nil
+  mutating func resumed() {
+    isPaused = false
+    state.isPaused = false
+  }
+
+  /// The receiver is busy, and nothing has arrived since `quiet`.
+  mutating func busy(seconds: Int, quietSince quiet: Duration) {
     state.busySeconds = seconds
-    if isBusy { rate.stop(now: since) }
+    quietSince = quietSince ?? quiet
+  }
+
+  /// Something was confirmed: the receiver is at work again. The time for which it was quiet is no transfer time.
+  mutating func working(now: Duration) {
+    state.busySeconds = nil
+    guard let quiet = quietSince else { return }
+    quietSince = nil
+    guard now - quiet > Self.quietLimit, rate.isRunning else { return }
+    rate.stop(at: quiet)
+    rate.start(now: now)
   }
 
   /// Everything has arrived: the clock of the transfer stops.
-  mutating func arrived(now: Duration) { rate.stop(now: now) }
+  mutating func arrived(now: Duration) { rate.stop(at: now) }
 }

@@ -28,7 +28,7 @@ struct RateEstimatorTests {
     var rate = RateEstimator()
     rate.start(now: .zero)
     var now = run(&rate, from: .zero, octets: 50_000)
-    rate.stop(now: now)
+    rate.stop(at: now)
     now += .seconds(20)
     #expect(abs(try #require(rate.windowRate(now: now)) - 10_000) < 1)
     rate.start(now: now)
@@ -36,6 +36,19 @@ struct RateEstimatorTests {
     #expect(rate.transferTime(now: now) == .seconds(10))
     #expect(abs(try #require(rate.averageRate(now: now)) - 10_000) < 1)
     #expect(abs(try #require(rate.windowRate(now: now)) - 10_000) < 1)
+  }
+
+  @Test("A stop may lie ahead, and a later one does not undo it")
+  func stopAhead() {
+    var rate = RateEstimator()
+    rate.start(now: .seconds(1))
+    rate.stop(at: .seconds(3))
+    rate.stop(at: .seconds(5))
+    #expect(rate.transferTime(now: .seconds(2)) == .seconds(1))
+    #expect(rate.transferTime(now: .seconds(9)) == .seconds(2))
+    rate.start(now: .seconds(9))
+    #expect(rate.transferTime(now: .seconds(10)) == .seconds(3))
+    #expect(rate.isRunning)
   }
 
   @Test("The window forgets, the average does not")
@@ -96,17 +109,20 @@ struct RoundTripEstimatorTests {
   func slowerLink() {
     var estimator = RoundTripEstimator(period: .seconds(10))
     estimator.add(.milliseconds(40), now: .zero)
-    #expect(estimator.isQueueing(.milliseconds(800)))
-    #expect(!estimator.isQueueing(.milliseconds(120)))
-    for second in 1...25 { estimator.add(.milliseconds(800), now: .seconds(second)) }
-    #expect(!estimator.isQueueing(.milliseconds(800)))
+    estimator.add(.milliseconds(120), now: .zero)
+    #expect(!estimator.isQueueing)
+    for second in 1...25 {
+      estimator.add(.milliseconds(800), now: .seconds(second))
+      if second < 10 { #expect(estimator.isQueueing) }
+    }
+    #expect(!estimator.isQueueing)
   }
 
   @Test("Patience is four round trips and never less than its floor")
   func patience() {
     var estimator = RoundTripEstimator()
     #expect(estimator.patience(atLeast: .seconds(1)) == .seconds(1))
-    #expect(!estimator.isQueueing(.seconds(9)))
+    #expect(!estimator.isQueueing)
     estimator.add(.seconds(2), now: .zero)
     #expect(estimator.patience(atLeast: .seconds(1)) == .seconds(8))
   }

@@ -41,9 +41,25 @@ extension HaulWorld {
     let octets = schedule.carrier == .gatt ? record.body : RecordEncoder.encode(record)
     counts.dataOctets += octets.count
     hostCount += 1
-    airFree = max(airFree, now) + octets.count * 1_000_000 / schedule.bytesPerSecond
+    if let (interval, packets) = schedule.connectionEvents {
+      occupyEvents(octets.count, interval: interval, packets: packets)
+    } else {
+      airFree = max(airFree, now) + octets.count * 1_000_000 / schedule.bytesPerSecond
+    }
     events.add(.departed(link: link), at: airFree)
+    if schedule.lostPackets.contains(counts.dataPackets.count - 1), record.kind == .stream { return }
     arriveAfterAir(octets)
+  }
+
+  /// Puts octets into the next connection events that have place, and the air's end behind the last of them.
+  private func occupyEvents(_ octets: Int, interval: Int, packets: Int) {
+    let next = now / interval + 1
+    if airEvent.number < next { airEvent = (next, 0) }
+    for _ in 0..<((octets + 243) / 244) {
+      if airEvent.packets == packets { airEvent = (airEvent.number + 1, 0) }
+      airEvent.packets += 1
+    }
+    airFree = airEvent.number * interval + airEvent.packets * interval / (packets + 1)
   }
 
   /// Brings octets to the receiver after what is on the air before them, with the faults of the link.
@@ -68,7 +84,9 @@ extension HaulWorld {
   }
 
   private func controlTime(after last: Int) -> Int {
-    max(last, now + random.pick(schedule.controlLatency.lowerBound...schedule.controlLatency.upperBound))
+    if let (interval, _) = schedule.connectionEvents { return max(last, (now / interval + 1) * interval) }
+    return max(
+      last, now + random.pick(schedule.controlLatency.lowerBound...schedule.controlLatency.upperBound))
   }
 
   func sendToReceiver(_ message: Data) {

@@ -46,6 +46,8 @@ final class HaulWorld {
   var isConnected = false
   var limit: Int
   var airFree = 0
+  /// The connection event that is being filled, and how many packets it has.
+  var airEvent = (number: 0, packets: 0)
   var hostCount = 0
   var hostStallEnd = 0
   var lastControlToReceiver = 0
@@ -128,6 +130,9 @@ final class HaulWorld {
     for (at, what) in schedule.incidents { events.add(.incident(what), at: at) }
     events.add(.connect, at: 0)
   }
+
+  /// Octets of the data stream that were handed over, check values included and SYNC not.
+  var streamOctets: Int { counts.dataPackets.reduce(0, +) }
 
   var time: Duration { .microseconds(now) }
 

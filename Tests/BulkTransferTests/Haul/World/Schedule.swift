@@ -58,6 +58,10 @@ struct Schedule {
   var controlLatency = 5_000...40_000
   /// Packets that the host takes before it says that it is not ready.
   var hostDepth = 20
+  /// Where the link works in connection events: their distance, and the packets of 244 octets that each carries in either direction.
+  var connectionEvents: (interval: Int, packets: Int)?
+  /// Numbers of data packets that are lost, counted from 0 over all sessions.
+  var lostPackets: Set<Int> = []
   var faults = Faults()
   var faultsEnd = Int.max
   var incidents: [(at: Int, what: Incident)] = []
