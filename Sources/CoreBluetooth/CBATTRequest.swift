@@ -8,7 +8,7 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
   private let sender: CBCentral
   private let target: CBCharacteristic
   private let start: Int
-  private let octets: Mutex<Data?>
+  private let octets: PosixMutex<Data?>
   let ticket: RequestTicket
 
   init(central: CBCentral, characteristic: CBCharacteristic, offset: Int, value: Data?, ticket: RequestTicket)
@@ -16,7 +16,7 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
     sender = central
     target = characteristic
     start = offset
-    octets = Mutex(value)
+    octets = PosixMutex(value)
     self.ticket = ticket
     super.init()
   }

@@ -2,7 +2,6 @@ internal import CoreFoundation
 public import Dispatch
 public import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The central role: finds devices, connects to them, and makes one ``CBPeripheral`` of each.
 ///

@@ -1,6 +1,5 @@
 public import Foundation
 internal import Radio
-internal import Synchronization
 
 /// A characteristic of a peer, or a local one in a ``CBMutableCharacteristic``.
 open class CBCharacteristic: CBAttribute, @unchecked Sendable {
@@ -14,13 +13,13 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
     var subscribedCentrals: [CBCentral] = []
   }
 
-  let contents: Mutex<Contents>
+  let contents: PosixMutex<Contents>
   let remote: RemoteCharacteristic?
 
   /// A characteristic that was discovered.
   init(_cb remote: RemoteCharacteristic, of service: CBService, link: LinkToken) {
     let properties = CBCharacteristicProperties(rawValue: UInt(remote.properties.rawValue))
-    contents = Mutex(Contents(service: service, properties: properties))
+    contents = PosixMutex(Contents(service: service, properties: properties))
     self.remote = remote
     super.init(_cb: CBUUID(remote.uuid), link: link)
   }
@@ -30,7 +29,7 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
     _cb type: CBUUID, properties: CBCharacteristicProperties, value: Data?,
     permissions: CBAttributePermissions
   ) {
-    contents = Mutex(Contents(properties: properties, permissions: permissions, value: value))
+    contents = PosixMutex(Contents(properties: properties, permissions: permissions, value: value))
     remote = nil
     super.init(_cb: type, link: nil)
   }

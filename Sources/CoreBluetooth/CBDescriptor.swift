@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// A descriptor of a characteristic, or a local one in a ``CBMutableDescriptor``.
 open class CBDescriptor: CBAttribute, @unchecked Sendable {
@@ -14,12 +13,12 @@ open class CBDescriptor: CBAttribute, @unchecked Sendable {
     var value: Value
   }
 
-  let contents: Mutex<Contents>
+  let contents: PosixMutex<Contents>
   let remote: RemoteDescriptor?
 
   /// A descriptor that was discovered.
   init(_cb remote: RemoteDescriptor, of characteristic: CBCharacteristic, link: LinkToken) {
-    contents = Mutex(Contents(characteristic: characteristic, value: Value(any: nil)))
+    contents = PosixMutex(Contents(characteristic: characteristic, value: Value(any: nil)))
     self.remote = remote
     super.init(_cb: CBUUID(remote.uuid), link: link)
   }
@@ -27,7 +26,7 @@ open class CBDescriptor: CBAttribute, @unchecked Sendable {
   /// A local descriptor.
   init(_cb type: CBUUID, value: Any?) {
     let value = Value(any: value)
-    contents = Mutex(Contents(value: value))
+    contents = PosixMutex(Contents(value: value))
     remote = nil
     super.init(_cb: type, link: nil)
   }

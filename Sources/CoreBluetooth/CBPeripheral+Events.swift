@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// What the core calls on the manager's queue, one at a time.
 extension CBPeripheral {

@@ -1,6 +1,5 @@
 public import Foundation
 internal import Radio
-internal import Synchronization
 
 extension CBPeripheral {
   /// Asks for the signal strength of the link.

@@ -1,6 +1,5 @@
 public import Foundation
 internal import Radio
-internal import Synchronization
 
 /// A remote device in the peripheral role, as one central manager sees it.
 ///
@@ -11,12 +10,12 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
   let core: CentralCore
   /// The upper half of this object's request numbers, which tells them from those of other peripherals.
   let ordinal: UInt32
-  let session: Mutex<PeripheralSession>
+  let session: PosixMutex<PeripheralSession>
 
   init(_cb peer: PeerID, name: String?, ordinal: UInt32, core: CentralCore) {
     self.core = core
     self.ordinal = ordinal
-    session = Mutex(PeripheralSession(knownName: name))
+    session = PosixMutex(PeripheralSession(knownName: name))
     super.init(_cb: peer)
   }
 

@@ -1,7 +1,6 @@
 public import Dispatch
 public import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The peripheral role: publishes services, advertises, answers centrals, and accepts L2CAP channels.
 ///

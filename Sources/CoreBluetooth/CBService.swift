@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// A service of a peer, or a local one in a ``CBMutableService``.
 open class CBService: CBAttribute, @unchecked Sendable {
@@ -10,13 +9,13 @@ open class CBService: CBAttribute, @unchecked Sendable {
     var characteristics: [CBCharacteristic]?
   }
 
-  let contents: Mutex<Contents>
+  let contents: PosixMutex<Contents>
   let remote: RemoteService?
   private let primary: Bool
 
   /// A service that was discovered.
   init(_cb remote: RemoteService, of peripheral: CBPeripheral, link: LinkToken) {
-    contents = Mutex(Contents(peripheral: peripheral))
+    contents = PosixMutex(Contents(peripheral: peripheral))
     self.remote = remote
     primary = remote.isPrimary
     super.init(_cb: CBUUID(remote.uuid), link: link)
@@ -24,7 +23,7 @@ open class CBService: CBAttribute, @unchecked Sendable {
 
   /// A local service.
   init(_cb type: CBUUID, primary: Bool) {
-    contents = Mutex(Contents())
+    contents = PosixMutex(Contents())
     remote = nil
     self.primary = primary
     super.init(_cb: type, link: nil)

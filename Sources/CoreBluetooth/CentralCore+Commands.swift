@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 extension CentralCore {
   /// Why a command was dropped.

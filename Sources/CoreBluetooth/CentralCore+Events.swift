@@ -1,7 +1,6 @@
 internal import CoreFoundation
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 extension CentralCore {
   /// Handles one input on the manager's queue; never two at a time.

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// What a central manager keeps behind its lock: the adapter's state, the scan, and the connection of each device.
 ///
@@ -53,7 +52,7 @@ final class CentralCore: Sendable {
     var disconnectionTime: CFAbsoluteTime = 0
   }
 
-  let state = Mutex(State())
+  let state = PosixMutex(State())
   let log: CBLogHandler
   let inbox: EventInbox<Input>
   private let radio: any Radio

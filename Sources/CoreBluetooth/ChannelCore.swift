@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// What the two streams of a channel share: the radio's channel and how it ended.
 ///
@@ -20,13 +19,13 @@ final class ChannelCore: Sendable {
   ///
   /// An object of its own, so that an event never holds what owns the radio's channel: it might be the last to let go of it, under the radio's lock.
   private final class Signals: Sendable {
-    let end = Mutex<End?>(nil)
+    let end = PosixMutex<End?>(nil)
   }
 
   let channel: any RadioChannel
   let clock: any RadioClock
   private let signals = Signals()
-  private let closedHalves = Mutex<Set<Half>>([])
+  private let closedHalves = PosixMutex<Set<Half>>([])
 
   init(_ channel: any RadioChannel, clock: any RadioClock) {
     self.channel = channel

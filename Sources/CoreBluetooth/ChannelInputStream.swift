@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The bytes that arrive on a channel.
 ///
@@ -19,7 +18,7 @@ final class ChannelInputStream: InputStream {
 
   let scheduler: StreamScheduler
   private let core: ChannelCore
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
 
   init(_ core: ChannelCore) {
     self.core = core

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The bytes to send on a channel.
 ///
@@ -17,7 +16,7 @@ final class ChannelOutputStream: OutputStream {
 
   let scheduler: StreamScheduler
   private let core: ChannelCore
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
 
   init(_ core: ChannelCore) {
     self.core = core

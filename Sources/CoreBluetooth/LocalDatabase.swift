@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The services that a peripheral manager has added, and who is subscribed to what in them.
 struct LocalDatabase: Sendable {

@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 extension PeripheralCore {
   /// Whom to tell: the manager, and its delegate where it has one.

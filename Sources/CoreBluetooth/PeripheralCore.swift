@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// What a peripheral manager keeps behind its lock; see ``CentralCore`` for the rules of locks and callbacks, which are the same.
 final class PeripheralCore: Sendable {
@@ -40,7 +39,7 @@ final class PeripheralCore: Sendable {
     var centrals: [PeerID: Central] = [:]
   }
 
-  let state = Mutex(State())
+  let state = PosixMutex(State())
   let log: CBLogHandler
   let inbox: EventInbox<Input>
   private let radio: any Radio

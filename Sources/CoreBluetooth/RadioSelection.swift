@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
+internal import VirtualRadio
 
 /// Finds the radio that a program, or the person who runs it, has chosen.
 enum RadioSelection {
@@ -31,8 +31,18 @@ enum RadioSelection {
   }
 
   /// Makes the radio that `words` name.
-  static func make(_ words: String) throws(RadioError) -> any Radio {
-    throw RadioError(.invalidParameters, "there is no radio of that kind")
+  ///
+  /// In a simulated air the adapter has the name of the program, so that other programs know it again after it was started anew.
+  static func make(_ words: String) throws -> any Radio {
+    let parts = words.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    switch (parts.first, parts.dropFirst().first) {
+    case ("virtual", let directory?) where !directory.isEmpty:
+      return try VirtualRadio(
+        directory: String(directory), name: ProcessInfo.processInfo.processName,
+        clock: VirtualClock(.realTime))
+    default:
+      throw RadioError(.invalidParameters, "there is no radio of that kind; give virtual:DIR")
+    }
   }
 }
 
@@ -47,10 +57,10 @@ final class RadioRegistry: Sendable {
     weak var radio: (any Radio)?
   }
 
-  private let entries = Mutex<[String: Entry]>([:])
+  private let entries = PosixMutex<[String: Entry]>([:])
 
-  func radio(for words: String) throws(RadioError) -> any Radio {
-    try entries.withLock { entries throws(RadioError) in
+  func radio(for words: String) throws -> any Radio {
+    try entries.withLock { entries in
       if let radio = entries[words]?.radio { return radio }
       let radio = try RadioSelection.make(words)
       entries = entries.filter { $0.value.radio != nil }

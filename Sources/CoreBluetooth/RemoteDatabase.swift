@@ -1,6 +1,5 @@
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The attributes of a peer as far as they were discovered over one link, each as one object for as long as the link lasts.
 struct RemoteDatabase: Sendable {

@@ -1,6 +1,6 @@
 internal import CoreFoundation
 internal import Foundation
-internal import Synchronization
+internal import Radio
 
 /// A source of events on run loops: what keeps a loop running, and what makes `run(mode:before:)` return once it was handled.
 ///
@@ -24,7 +24,7 @@ final class RunLoopSource: @unchecked Sendable {
     init(perform: @escaping @Sendable () -> Void) { self.perform = perform }
   }
 
-  private let places = Mutex<[Place]>([])
+  private let places = PosixMutex<[Place]>([])
   private let source: CFRunLoopSource?
 
   /// Makes a source that calls `perform` on one of its run loops after ``signal()``.

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// Brings a stream's events to where the program wants them: run loops, or a dispatch queue.
 ///
@@ -20,7 +19,7 @@ final class StreamScheduler: Sendable {
     var handler: (@Sendable () -> Void)?
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private let clock: any RadioClock
 
   init(clock: any RadioClock) { self.clock = clock }

@@ -88,7 +88,7 @@ private func pattern(_ count: Int) -> Data {
   func losesNothingInAnyPortion(delivery: Delivery, portion: Int) async throws {
     let rig = ChannelRig()
     let sent = pattern(6_000)
-    let got = Mutex(Data())
+    let got = PosixMutex(Data())
     let overlaps = Atomic<Int>(0)
     let inside = Atomic<Int>(0)
     let (ended, end) = AsyncStream<Void>.makeStream()
@@ -177,7 +177,7 @@ private func pattern(_ count: Int) -> Data {
   func waitsForRoom(byQueue: Bool, portion: Int) async throws {
     let rig = ChannelRig(room: 0)
     let bytes = Array(pattern(10_000))
-    let next = Mutex(0)
+    let next = PosixMutex(0)
     let (finished, finish) = AsyncStream<Void>.makeStream()
     let handle: @Sendable (Stream, Stream.Event) -> Void = { stream, event in
       guard let output = stream as? OutputStream else { return }

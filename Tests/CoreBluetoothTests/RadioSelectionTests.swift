@@ -1,10 +1,12 @@
-import CoreBluetooth
+import Foundation
 import Radio
 import Testing
 
+@_spi(Streams) import CoreBluetooth
+
 @Suite struct RadioSelectionTests {
   /// What names no radio: the program learns it from the state, the person from one line.
-  @Test(arguments: ["no such radio", ""])
+  @Test(arguments: ["no such radio", "virtual:", "virtual:/dev/null/air", ""])
   func isUnsupportedWithoutARadio(words: String) async throws {
     let (recorder, peripheralRecorder) = (CentralRecorder(), PeripheralRecorder())
     let log = Lines()
@@ -21,6 +23,30 @@ import Testing
     #expect(peripheral.state == .unsupported)
     #expect(log.all.count == 2)
     #expect(log.all.allSatisfy { $0.contains(words.isEmpty ? "COREBLUETOOTH_RADIO" : words) })
+  }
+
+  /// A device and a phone that share nothing but the words.
+  @Test(.timeLimit(.minutes(1)))
+  func managersMeetByTheSameWords() async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "air-\(UInt32.random(in: 0 ... .max))")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let words = "virtual:\(folder.path)"
+    let recorder = PeripheralRecorder()
+    let (states, tell) = AsyncStream<String>.makeStream()
+    recorder.react { tell.yield($0) }
+    let first = CBPeripheralManager(
+      delegate: recorder, queue: TestQueue(.serial).queue, options: [CBManagerOptionRadioKey: words])
+    let second = CBPeripheralManager(
+      delegate: nil, queue: TestQueue(.serial).queue, options: [CBManagerOptionRadioKey: words])
+    let third = CBCentralManager(
+      delegate: nil, queue: TestQueue(.serial).queue, options: [CBManagerOptionRadioKey: words + "/other"])
+    #expect(first.radioClock === second.radioClock)
+    #expect(first.radioClock !== third.radioClock)
+    for await line in states where line.hasPrefix("state") {
+      #expect(line == "state poweredOn")
+      break
+    }
   }
 
   @Test func namesWhatIsNoRadio() {

@@ -63,7 +63,7 @@ import Testing
       case .stopScan: break
       }
     }
-    let seen = Mutex<[String: Int]>([:])
+    let seen = PosixMutex<[String: Int]>([:])
     rig.recorder.react { [manager = rig.manager, recorder = rig.recorder] line in
       let word = String(line.prefix { $0 != " " && $0 != "," })
       // Twice for each kind of callback: each call makes more of them.
@@ -148,7 +148,7 @@ import Testing
       default: break
       }
     }
-    let seen = Mutex<[String: Int]>([:])
+    let seen = PosixMutex<[String: Int]>([:])
     rig.recorder.react { [manager = rig.manager, recorder = rig.recorder] line in
       let word = String(line.prefix { $0 != " " })
       let isFresh = seen.withLock { seen in

@@ -17,7 +17,7 @@ import VirtualRadio
     let peripheral: CBPeripheral
     let characteristic: CBCharacteristic
     let type: CBCharacteristicWriteType
-    private let rest: Mutex<ArraySlice<Data>>
+    private let rest: PosixMutex<ArraySlice<Data>>
     private let readies = Atomic<Int>(0)
 
     var readyCount: Int { readies.load(ordering: .relaxed) }
@@ -29,7 +29,7 @@ import VirtualRadio
       self.peripheral = peripheral
       self.characteristic = characteristic
       self.type = type
-      rest = Mutex(pieces[...])
+      rest = PosixMutex(pieces[...])
     }
 
     func handle(_ line: String) {
@@ -139,11 +139,11 @@ import VirtualRadio
     try rig.run { updates.isNotifying }
     let central = try #require(rig.device.updates.subscribedCentrals?.first)
     #expect(central.maximumUpdateValueLength == 182)
-    let got = Mutex<[Data]>([])
+    let got = PosixMutex<[Data]>([])
     rig.phone.react { line in
       if line.hasPrefix("value"), let value = updates.value { got.withLock { $0.append(value) } }
     }
-    let next = Mutex(0)
+    let next = PosixMutex(0)
     let isFull = Atomic<Int>(0)
     let pump: @Sendable () -> Void = { [manager = rig.device.manager, local = rig.device.updates] in
       next.withLock { next in
@@ -217,14 +217,14 @@ import VirtualRadio
       var isEnded = false
     }
 
-    private let state: Mutex<State>
+    private let state: PosixMutex<State>
     private let portion: Int
     let channel: CBL2CAPChannel
 
     init(_ channel: CBL2CAPChannel, sending: Data, portion: Int) {
       self.channel = channel
       self.portion = portion
-      state = Mutex(State(outgoing: sending))
+      state = PosixMutex(State(outgoing: sending))
     }
 
     var received: Data { state.withLock { $0.incoming } }
@@ -281,7 +281,7 @@ import VirtualRadio
   private let streamRecorders = Holder()
 
   private final class Holder: Sendable {
-    private let held = Mutex<[StreamRecorder]>([])
+    private let held = PosixMutex<[StreamRecorder]>([])
     func withLock(_ body: (inout [StreamRecorder]) -> Void) { held.withLock { body(&$0) } }
   }
 

@@ -172,7 +172,7 @@ import Testing
         }
       }
     }
-    let next = Mutex(0)
+    let next = PosixMutex(0)
     let (finished, finish) = AsyncStream<Void>.makeStream()
     let pump: @Sendable () -> Void = { [data = objects.data] in
       next.withLock { next in

@@ -1,7 +1,6 @@
 import CoreBluetooth
 import Foundation
 import Radio
-import Synchronization
 import Testing
 import VirtualRadio
 
@@ -83,7 +82,7 @@ final class DeviceProgram: Sendable {
   let queue = DispatchQueue(label: "device")
   let manager: CBPeripheralManager
   let updates = CBMutableCharacteristic(type: updatesID, properties: .notify, value: nil, permissions: [])
-  private let state = Mutex<(received: [Data], readable: Data)>(([], Data()))
+  private let state = PosixMutex<(received: [Data], readable: Data)>(([], Data()))
 
   init(radio: VirtualRadio) {
     // Nothing is told before the reaction is there.

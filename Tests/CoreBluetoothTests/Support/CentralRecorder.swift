@@ -1,10 +1,11 @@
 import CoreBluetooth
 import Foundation
 import Synchronization
+import Radio
 
 /// Lines in the order in which they were written, from any thread.
 final class Lines: Sendable {
-  private let lines = Mutex<[String]>([])
+  private let lines = PosixMutex<[String]>([])
 
   var all: [String] { lines.withLock { $0 } }
   func append(_ line: String) { lines.withLock { $0.append(line) } }
@@ -41,9 +42,9 @@ final class CallWatch: Sendable {
 final class CentralRecorder: NSObject, @unchecked Sendable {
   let lines = Lines()
   let watch = CallWatch()
-  private let held = Mutex<[CBPeripheral]>([])
-  private let channels = Mutex<[CBL2CAPChannel]>([])
-  private let reaction = Mutex<(@Sendable (String) -> Void)?>(nil)
+  private let held = PosixMutex<[CBPeripheral]>([])
+  private let channels = PosixMutex<[CBL2CAPChannel]>([])
+  private let reaction = PosixMutex<(@Sendable (String) -> Void)?>(nil)
   private let holds: Bool
 
   /// - Parameter holds: whether discovered peripherals are held, as a program should.

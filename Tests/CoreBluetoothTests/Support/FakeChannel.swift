@@ -1,6 +1,5 @@
 import Foundation
 import Radio
-import Synchronization
 
 /// A channel whose far end is the test: it feeds bytes, gives room, and takes what was written.
 final class FakeChannel: RadioChannel {
@@ -18,14 +17,14 @@ final class FakeChannel: RadioChannel {
 
   let psm: PSM
   let peer: PeerID
-  private let state: Mutex<State>
+  private let state: PosixMutex<State>
   private let onRelease: @Sendable () -> Void
 
   init(psm: PSM = 0x80, peer: PeerID, room: Int = .max, onRelease: @escaping @Sendable () -> Void = {}) {
     self.psm = psm
     self.peer = peer
     self.onRelease = onRelease
-    state = Mutex(State(room: room))
+    state = PosixMutex(State(room: room))
   }
 
   deinit { onRelease() }

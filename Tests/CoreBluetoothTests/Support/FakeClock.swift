@@ -1,6 +1,5 @@
 import Dispatch
 import Radio
-import Synchronization
 
 /// A clock that counts what is asked of it.
 final class FakeClock: RadioClock {
@@ -10,7 +9,7 @@ final class FakeClock: RadioClock {
     var watches = 0
   }
 
-  private let state = Mutex((counts: Counts(), now: Duration.seconds(100)))
+  private let state = PosixMutex((counts: Counts(), now: Duration.seconds(100)))
 
   var counts: Counts { state.withLock { $0.counts } }
 

@@ -1,6 +1,5 @@
 import Foundation
 import Radio
-import Synchronization
 
 /// A radio that does what a test says: it records commands, and posts the events that the test, or a script, gives it.
 final class FakeRadio: Radio {
@@ -12,7 +11,7 @@ final class FakeRadio: Radio {
   let name = "fake"
   let clock: any RadioClock
   let counts = FakeClock()
-  private let clients = Mutex(Clients())
+  private let clients = PosixMutex(Clients())
   private let first: AdapterState?
 
   /// - Parameter first: the state that each client is told at once; nil: none.
@@ -66,7 +65,7 @@ final class FakeCentral: CentralRadio {
     var connected: [KnownPeer] = []
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private let sink: @Sendable (CentralEvent) -> Void
 
   init(sink: @escaping @Sendable (CentralEvent) -> Void) { self.sink = sink }
@@ -174,7 +173,7 @@ final class FakePeripheral: PeripheralRadio {
     var hasRoom = true
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private let sink: @Sendable (PeripheralEvent) -> Void
 
   init(sink: @escaping @Sendable (PeripheralEvent) -> Void) { self.sink = sink }

@@ -1,15 +1,14 @@
 import CoreBluetooth
 import Foundation
 import Radio
-import Synchronization
 import Testing
 
 /// Writes down every callback of the peripheral role, and runs what a test wants done in it.
 final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecked Sendable {
   let lines = Lines()
   let watch = CallWatch()
-  private let reaction = Mutex<(@Sendable (String) -> Void)?>(nil)
-  private let held = Mutex<(requests: [CBATTRequest], channels: [CBL2CAPChannel])>(([], []))
+  private let reaction = PosixMutex<(@Sendable (String) -> Void)?>(nil)
+  private let held = PosixMutex<(requests: [CBATTRequest], channels: [CBL2CAPChannel])>(([], []))
 
   func react(_ reaction: (@Sendable (String) -> Void)?) { self.reaction.withLock { $0 = reaction } }
 

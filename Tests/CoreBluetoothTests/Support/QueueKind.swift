@@ -1,6 +1,5 @@
 import Testing
 import Dispatch
-import Synchronization
 
 /// The queues that a manager may be given.
 enum QueueKind: CaseIterable, Sendable, CustomTestStringConvertible {

@@ -1,11 +1,12 @@
 import CoreBluetooth
 import Foundation
 import Synchronization
+import Radio
 
 /// Writes down the events of a channel's streams, and does with them what a test wants.
 final class StreamRecorder: NSObject, StreamDelegate, @unchecked Sendable {
   let lines = Lines()
-  private let reaction = Mutex<(@Sendable (Stream, Stream.Event) -> Void)?>(nil)
+  private let reaction = PosixMutex<(@Sendable (Stream, Stream.Event) -> Void)?>(nil)
 
   func react(_ reaction: (@Sendable (Stream, Stream.Event) -> Void)?) {
     self.reaction.withLock { $0 = reaction }
