@@ -113,7 +113,7 @@ final class HostState {
 
   /// Keeps one timer a link, and none where nothing is due: simulated time must be able to come to rest.
   private func setTimer(_ link: HostLink) {
-    let deadline = link.isClosed ? nil : link.host.nextDeadline
+    let deadline = link.isClosed ? nil : link.host.nextDeadline()
     switch (link.hostTimer?.deadline, deadline) {
     case (nil, nil): return
     case (let old?, let new?) where old <= new: return

@@ -5,7 +5,7 @@ internal import Radio
 ///
 /// Below is a port for L2CAP frames: it is given frames by ``Output/send(_:)`` and tells ``completed(_:now:)``,
 /// ``received(_:now:)`` and ``end(_:)``. Above are the calls of the clients of both roles and the other outputs. After each call the
-/// outputs are to be taken with ``takeOutputs()`` and carried out in order; ``timeElapsed(now:)`` is due at ``nextDeadline``.
+/// outputs are to be taken with ``takeOutputs(into:)`` and carried out in order; ``timeElapsed(now:)`` is due at ``nextDeadline()``.
 ///
 /// Everything is bounded: bulk frames (Write Commands, notifications, K-frames) by the ``FrameBudget`` of what the port has
 /// not completed, the rest by the number of transactions that can be open at once.
@@ -63,6 +63,8 @@ struct LinkHost {
   var keepsRoom = false
   private var mtuExchangeAt: Duration?
   private(set) var hasEnded = false
+  /// The link's end was asked for; there is nothing left to wait for.
+  private var isTerminating = false
   private var clientScratch: [GATTClient.Output] = []
   private var serverScratch: [GATTServer.Output] = []
 
@@ -124,17 +126,19 @@ struct LinkHost {
   // MARK: Time
 
   /// When ``timeElapsed(now:)`` is due, if ever.
-  var nextDeadline: Duration? {
+  ///
+  /// Asked after every call; it mutates nothing, but so the whole value needs no copy where it is a property of an object.
+  mutating func nextDeadline() -> Duration? {
     var earliest = mtuExchangeAt
     if let deadline = client.deadline { earliest = min(earliest ?? deadline, deadline) }
     if let deadline = indications.deadline { earliest = min(earliest ?? deadline, deadline) }
     if let deadline = channels.nextDeadline { earliest = min(earliest ?? deadline, deadline) }
-    return hasEnded ? nil : earliest
+    return hasEnded || isTerminating ? nil : earliest
   }
 
   /// Does what is due.
   mutating func timeElapsed(now: Duration) {
-    guard !hasEnded else { return }
+    guard !hasEnded, !isTerminating else { return }
     if let at = mtuExchangeAt, at <= now {
       mtuExchangeAt = nil
       if parameters.attMTU > ATTLimits.defaultMTU {
@@ -143,7 +147,7 @@ struct LinkHost {
     }
     client.timeElapsed(now: now)
     if let deadline = indications.deadline, deadline <= now {
-      outputs.append(.terminate(RadioError(.timeout, "the peer did not confirm an indication in 30 s")))
+      terminate(RadioError(.timeout, "the peer did not confirm an indication in 30 s"))
     }
     drainClient()
     expireSignals(now)
@@ -158,6 +162,13 @@ struct LinkHost {
   mutating func send(_ frame: [UInt8], _ kind: FrameQueue.Kind = .control) {
     queue.add(octets: frame.count, kind)
     outputs.append(.send(frame))
+  }
+
+  /// Asks for the end of the link.
+  private mutating func terminate(_ reason: RadioError) {
+    guard !isTerminating else { return }
+    isTerminating = true
+    outputs.append(.terminate(reason))
   }
 
   // MARK: ATT
@@ -203,7 +214,7 @@ struct LinkHost {
       case .servicesChanged(let ranges): outputs.append(.servicesChanged(ranges))
       case .deviceName(let name): outputs.append(.deviceName(name))
       case .mtuAgreed(let mtu): setMTU(mtu)
-      case .terminate(let error): outputs.append(.terminate(error))
+      case .terminate(let error): terminate(error)
       }
     }
     clientScratch.removeAll(keepingCapacity: true)
@@ -222,7 +233,7 @@ struct LinkHost {
       case .subscribed(let attribute): outputs.append(.subscribed(attribute))
       case .unsubscribed(let attribute): outputs.append(.unsubscribed(attribute))
       case .mtuAgreed(let mtu): setMTU(mtu)
-      case .terminate(let error): outputs.append(.terminate(error))
+      case .terminate(let error): terminate(error)
       }
     }
     serverScratch.removeAll(keepingCapacity: true)

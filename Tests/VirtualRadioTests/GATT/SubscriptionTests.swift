@@ -74,7 +74,7 @@ import Testing
     pair.peripheral.notify(Data([1]), of: indicated, now: pair.now)
     pair.collect()
     pair.loseFrames()
-    #expect(pair.peripheral.nextDeadline == .seconds(30))
+    #expect(pair.peripheral.nextDeadline() == .seconds(30))
     pair.advance(by: .seconds(30))
     #expect(pair.peripheralLog.contains { if case .terminate = $0 { true } else { false } })
   }

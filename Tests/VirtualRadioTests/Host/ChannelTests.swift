@@ -155,7 +155,7 @@ import Testing
     pair.central.openChannel(0x80, id, now: pair.now)
     pair.collect()
     pair.loseFrames()
-    #expect(pair.central.nextDeadline == .seconds(30))
+    #expect(pair.central.nextDeadline() == .seconds(30))
     pair.advance(by: .seconds(30))
     guard case .failure(.radio(let error)) = pair.answer(to: id) else { throw Unexpected() }
     #expect(error.code == .timeout)

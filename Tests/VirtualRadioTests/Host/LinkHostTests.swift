@@ -134,7 +134,7 @@ import Testing
       side: .central, parameters: parameters, table: AttributeTable(deviceName: ""), firstServerRequest: 0,
       now: .seconds(10))
     #expect(host.mtu == 23)
-    #expect(host.nextDeadline == .seconds(12))
+    #expect(host.nextDeadline() == .seconds(12))
     host.timeElapsed(now: .seconds(12))
     // The name is being read; the exchange follows its answer.
     host.received(
@@ -184,6 +184,6 @@ import Testing
     pair.central.received(ATTPDU.notification(handle, Data()).frame, now: pair.now)
     pair.collect()
     #expect(pair.toPeripheral.isEmpty)
-    #expect(pair.central.nextDeadline == nil)
+    #expect(pair.central.nextDeadline() == nil)
   }
 }
