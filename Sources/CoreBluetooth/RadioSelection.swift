@@ -37,9 +37,7 @@ enum RadioSelection {
     let parts = words.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     switch (parts.first, parts.dropFirst().first) {
     case ("virtual", let directory?) where !directory.isEmpty:
-      return try VirtualRadio(
-        directory: String(directory), name: ProcessInfo.processInfo.processName,
-        clock: VirtualClock(.realTime))
+      return try VirtualRadio(words: String(directory))
     default:
       throw RadioError(.invalidParameters, "there is no radio of that kind; give virtual:DIR")
     }

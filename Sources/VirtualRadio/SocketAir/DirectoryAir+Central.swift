@@ -67,7 +67,7 @@ extension DirectoryAir {
       core?.run { ($0.surroundings as? DirectoryAir)?.handle(event, of: file, $0) }
     }
     observers[file] = Observer(connection: connection)
-    connection.send(.hello(version: AirMessage.version, name: adapter.name))
+    connection.send(.hello(version: AirMessage.version, name: visitorName(of: adapter)))
     connection.send(.observe)
     connection.start()
   }
@@ -118,7 +118,7 @@ extension DirectoryAir {
     let link = RemoteLink(
       id: id, peer: peer, file: file, connection: connection, handle: nextHandle(), air: self, host: host)
     remoteLinks[id] = link
-    link.start(name: adapter.name, parameters: adapter.parameters)
+    link.start(name: visitorName(of: adapter), parameters: adapter.parameters)
   }
 
   /// Forgets a link, or an attempt at one.

@@ -13,6 +13,8 @@ final class DirectoryAir: Surroundings {
   var generator: SeededGenerator
   private var scripts: [DevicePair: FaultScript] = [:]
   private var lastHandle: UInt16 = 0
+  /// Tells this radio from others of its name that do not hold it.
+  private let token = String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16)
 
   // As a peripheral.
   var listener: AirListener?
@@ -65,6 +67,15 @@ final class DirectoryAir: Surroundings {
       for link in remoteLinks.values.sorted(by: { $0.id < $1.id }) { link.losePeer() }
     }
     interestChanged(host)
+  }
+
+  /// What an adapter calls itself to a peripheral: only who holds a name may use it, and every central must differ.
+  func visitorName(of adapter: Adapter) -> String {
+    guard listener == nil else { return adapter.name }
+    let longest = AirMessage.longestName - token.utf8.count - 1
+    var name = adapter.name
+    while name.utf8.count > longest { name.removeLast() }
+    return "\(name)~\(token)"
   }
 
   /// A connection handle for captures.

@@ -4,11 +4,10 @@ extension VirtualRadio {
   /// Makes the radio of this process in an air that processes share: the directory `directory`, which is made if it is not there.
   ///
   /// `name` is how the adapter is called, 1 to 248 octets. As soon as it advertises, the name is taken in the directory until the radio
-  /// and its clients are released, and a process that wants the same name is refused with ``VirtualAirError/Code/nameTaken``; centrals need not
-  /// have a name that nobody else has, but a peripheral takes two links from the same name one after the other only. Identifiers of peers are
-  /// made of names, so they are the same after a restart. `clock` is real or unpaced; the process of the peripheral simulates the link, with
-  /// its clock. `faults` of a central's process are those of the ready signal; all others belong to the peripheral's. `capture`
-  /// records the links of this process.
+  /// and its clients are released, and a process that wants the same name is refused with ``VirtualAirError/Code/nameTaken``. Identifiers
+  /// of peers are made of names, so a peripheral's is the same after a restart; a central that does not hold its name has another each time.
+  /// `clock` is real or unpaced; the process of the peripheral simulates the link, with its clock. `faults` of a central's process are those
+  /// of the ready signal; all others belong to the peripheral's. `capture` records the links of this process.
   public convenience init(
     directory: String, name: String, clock: VirtualClock, link: LinkParameters = LinkParameters(),
     seed: UInt64 = 1, faults: FaultPlan = FaultPlan(), capture: BTSnoopWriter? = nil

