@@ -24,7 +24,7 @@ final class AirFolder: Sendable {
 }
 
 /// Remembers events and lets a test wait for one.
-final class EventLog<Event: Sendable>: Sendable {
+final class NewsLog<Event: Sendable>: Sendable {
   private let events = PosixMutex<[Event]>([])
   private let news = DispatchSemaphore(value: 0)
 
@@ -54,7 +54,7 @@ final class TestDevice: Sendable {
   static let service = BluetoothUUID(UInt16(0xFFF0))
   let radio: VirtualRadio
   let client: any PeripheralRadio
-  let log = EventLog<PeripheralEvent>()
+  let log = NewsLog<PeripheralEvent>()
 
   init(_ radio: VirtualRadio) {
     self.radio = radio
@@ -88,7 +88,7 @@ final class TestDevice: Sendable {
 final class TestPhone: Sendable {
   let radio: VirtualRadio
   let client: any CentralRadio
-  let log = EventLog<CentralEvent>()
+  let log = NewsLog<CentralEvent>()
 
   init(_ radio: VirtualRadio) {
     self.radio = radio
