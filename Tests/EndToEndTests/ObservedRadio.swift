@@ -1,6 +1,5 @@
 import Foundation
 import Radio
-import Synchronization
 
 /// A radio that writes down what its centrals send and are told, and passes everything on.
 final class ObservedRadio: Radio {
@@ -22,7 +21,7 @@ final class ObservedRadio: Radio {
   }
 
   let base: any Radio
-  private let log = Mutex(Log())
+  private let log = PosixMutex(Log())
 
   init(_ base: any Radio) { self.base = base }
 

@@ -2,7 +2,6 @@ import BulkTransfer
 import CoreBluetooth
 import Foundation
 import Radio
-import Synchronization
 import Testing
 import VirtualRadio
 
@@ -75,7 +74,7 @@ final class World: Sendable {
 /// A running receiver.
 final class Device: Sendable {
   private let task: Task<Void, any Error>
-  private let seen = Mutex([ReceiveEvent]())
+  private let seen = PosixMutex([ReceiveEvent]())
 
   init(_ operation: ReceiveOperation) async throws {
     task = Task { try await operation.run() }

@@ -167,13 +167,11 @@ struct IntelHEXTests {
     #expect(try image(text, range: range).bytes == first + Data(repeating: 0xFF, count: 4097) + second)
   }
 
-  @Test("option bytes 268 MB away are listed in no time, and nothing in between takes memory")
+  @Test("option bytes 268 MB away are listed, and nothing in between takes memory")
   func farApart() throws {
     let text = hexText(hexRecords(Self.bytes, at: 0) + hexRecords(pattern(20), at: 0x1000_1000) + [hexEnd])
-    let start = ContinuousClock.now
     let hex = try parse(text)
     let error = #expect(throws: TransferError.self) { try hex.image(range: nil, name: "a.hex") }
-    #expect(ContinuousClock.now - start < .seconds(2))
     #expect(hex.bytes.count == 100_020)
     #expect(error?.message.hasSuffix("0x0-0x1869F (100000 bytes), 0x10001000-0x10001013 (20 bytes)") == true)
     let all = try #require(AddressRange(start: 0, end: 1 << 32))
