@@ -45,7 +45,8 @@ struct Incoming: Sendable {
   /// The right edge that the sender was told in this epoch.
   private var toldEdge: UInt64 = 0
   var receipts: ReceiptPolicy
-  var standing = HaulReply.Accept.Standing.fresh
+  /// Whether the object was there already, whole.
+  var isKnown = false
   /// The REWIND that led to this epoch; 0 for none.
   var rewindRequest: UInt8 = 0
   var lossReason = HaulReply.Lost.Reason.asked
@@ -96,7 +97,6 @@ struct Incoming: Sendable {
     good = durable
     written = durable
     self.durable = durable
-    standing = durable > 0 ? .resumed : .fresh
     restart(epoch: epoch)
     if durable == layout.objectSize { phase = .finishing }
   }

@@ -72,8 +72,12 @@ extension ReceiverSession {
         offer.request, .tooLarge,
         "the object has \(offer.size) octets, at most \(limits.largestObject) are taken")
     }
+    guard opening.count < Self.openingLimit else {
+      return refuse(offer.request, .policy, "the storage is busy with earlier offers")
+    }
     leaveObject(now: now)
     objectNumber &+= 1
+    opening.insert(objectNumber)
     let object = Incoming(number: objectNumber, offer: offer, configuration: configuration)
     incoming = object
     request(.open(object.identity, discarding: offer.discardsStored), now: now)
@@ -97,10 +101,12 @@ extension ReceiverSession {
   mutating func accept(now: Duration) {
     guard let object = incoming else { return }
     let room = noteReport(now: now)
+    let standing: HaulReply.Accept.Standing =
+      object.isKnown ? .complete : object.epochStart > 0 ? .resumed : .fresh
     send(
       .accept(
         HaulReply.Accept(
-          request: object.offer.request, standing: object.standing, epoch: epoch, durable: object.epochStart,
+          request: object.offer.request, standing: standing, epoch: epoch, durable: object.epochStart,
           room: room)))
   }
 

@@ -3,7 +3,12 @@ internal import Foundation
 extension ReceiverSession {
   /// Takes an answer of the storage; answers for an object that was left mean nothing any more.
   mutating func receive(_ report: StorageReport, now: Duration) {
+    switch report.result {
+    case .opened, .complete, .failed: opening.remove(report.object)
+    case .busy, .wrote, .synced, .readBack, .hashed, .committed: break
+    }
     guard let object = incoming, object.number == report.object else { return }
+    if case .failed = object.phase { return }
     incoming?.storageHeardAt = now
     if case .busy(let time) = report.result { return announceBusy(time, now: now) }
     incoming?.outstanding = max(0, object.outstanding - 1)
@@ -88,7 +93,7 @@ extension ReceiverSession {
     case (.opening, true):
       epoch = epoch.next
       incoming?.opened(durable: object.offer.size, epoch: epoch)
-      incoming?.standing = .complete
+      incoming?.isKnown = true
       incoming?.phase = .complete
       accept(now: now)
     case (.committing, false):

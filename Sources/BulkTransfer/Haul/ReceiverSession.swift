@@ -76,6 +76,10 @@ public struct ReceiverSession: Sendable {
   var incoming: Incoming?
   /// Counts opened objects, to tell late answers of the storage from current ones.
   var objectNumber: UInt32 = 0
+  /// Objects that the storage has not finished opening, left ones included.
+  var opening: Set<UInt32> = []
+  /// As many may wait: a sender that connects again does not find its former offer in the way, and one that offers without end is stopped.
+  static let openingLimit = 4
   var heardAt: Duration
   private var actions: [Action] = []
   private var actionsTaken = 0

@@ -1,6 +1,7 @@
 public import Foundation
 
-/// What a receiver session wants from its storage. Requests are carried out in the order in which they come.
+/// What a receiver session wants from its storage. Requests are carried out in the order in which they come; after one has failed, none
+/// but `discard` and `close` is carried out for the same object, lest a later sync vouch for what was not written.
 public struct StorageRequest: Hashable, Sendable {
   /// What is to be done.
   public enum Operation: Hashable, Sendable {
@@ -63,6 +64,8 @@ public struct StorageReport: Hashable, Sendable {
 public final class StorageWorker {
   private let storage: any ReceiverStorage
   private var part: (any ReceiverPart)?
+  /// Why the part takes nothing more.
+  private var failure: TransferError?
   private var hasher = SHA256Hasher()
   private var hashed: UInt64 = 0
 
@@ -77,7 +80,11 @@ public final class StorageWorker {
       let (result, busy) = try result(of: request.operation)
       return (result.map { StorageReport(object: request.object, result: $0) }, busy)
     } catch {
-      return (StorageReport(object: request.object, result: .failed(error)), .zero)
+      failure = error
+      switch request.operation {
+      case .discard, .close: return (nil, .zero)
+      default: return (StorageReport(object: request.object, result: .failed(error)), .zero)
+      }
     }
   }
 
@@ -111,6 +118,7 @@ public final class StorageWorker {
   }
 
   private func opened() throws(TransferError) -> any ReceiverPart {
+    if let failure { throw failure }
     guard let part else { throw TransferError(.storage, "no object is open", isRetriable: true) }
     return part
   }
@@ -120,6 +128,7 @@ public final class StorageWorker {
   ) throws(TransferError) -> (StorageReport.Result, Duration) {
     part?.close()
     part = nil
+    failure = nil
     var opening = try storage.open(object)
     if discarding, case .part(let stored, _) = opening {
       try stored.discard()

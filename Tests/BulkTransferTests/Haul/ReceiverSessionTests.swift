@@ -333,6 +333,50 @@ struct ReceiverSessionTests {
       }?.code == .malformed)
   }
 
+  @Test("Offers without end do not pile up requests to a storage that is slow to open")
+  func endlessOffers() throws {
+    var bench = try ReceiverBench()
+    bench.holdsStorage = true
+    for session in 1...50 {
+      bench.hello(session: UInt64(session))
+      bench.offerObject()
+      bench.offerObject()
+    }
+    #expect(bench.requests.count < 12)
+    guard case .refused(let refusal) = bench.lastReply else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(refusal.code == .policy)
+    // Once the storage has caught up, offers are taken again.
+    bench.releaseStorage(from: 0)
+    bench.offerObject()
+    guard case .accept = bench.lastReply else {
+      Issue.record("not accepted")
+      return
+    }
+  }
+
+  @Test(
+    "After a write has failed nothing later becomes durable, even if the link is lost before the failure is known"
+  )
+  func failedWriteThenCut() throws {
+    var bench = try ReceiverBench()
+    bench.start()
+    bench.holdsStorage = true
+    let before = bench.requests.count
+    bench.flash.failWrites(at: 5000, .once)
+    bench.send(bench.stream().prefix(17_000))
+    bench.tell(.carrierLost)
+    bench.releaseStorage(from: before)
+    #expect(bench.flash.durableOffset(of: bench.digest) == 0)
+    bench.hello(session: 100)
+    bench.offerObject()
+    bench.sync(session: 100)
+    bench.send(bench.stream())
+    #expect(bench.flash.contents(of: "a.bin") == bench.contents)
+  }
+
   @Test("An object that another connection uses is refused as busy")
   func inUse() throws {
     var bench = try ReceiverBench()
