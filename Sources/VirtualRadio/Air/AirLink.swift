@@ -196,19 +196,13 @@ extension AirLink {
     if side == .central {
       return opcode == ATTOpcode.notification && air.withScript(of: pair) { $0.losesNotification() }
     }
-    let octets: Int
-    switch opcode {
-    case ATTOpcode.writeCommand, ATTOpcode.writeRequest: octets = frame.count - 7
-    case ATTOpcode.prepareWriteRequest: octets = frame.count - 9
-    case nil where ChannelIdentifier.dynamic.contains(cid): octets = frame.count - L2CAPFrame.headerLength
-    default: return false
-    }
+    guard let octets = FaultScript.payload(of: frame) else { return false }
     let isDropped = opcode == ATTOpcode.writeCommand && air.withScript(of: pair) { $0.dropsWriteCommand() }
     perform(air.withScript(of: pair) { $0.payloadArrived(octets: octets, now: clock.now) })
     return isDropped
   }
 
-  private var hasFaults: Bool { !air.faults.isEmpty }
+  private var hasFaults: Bool { air.hasFaults(pair) }
 
   /// Lets the script know of the link.
   func beginScript() {

@@ -115,7 +115,14 @@ final class InProcessAir: Surroundings {
     for link in links.values.sorted(by: { $0.id < $1.id }) { link.beginScript() }
   }
 
+  func resolveFaults(totalBytes: Int) {
+    faults = faults.resolved(totalBytes: totalBytes)
+    for pair in scripts.keys { scripts[pair]?.resolve(totalBytes: totalBytes) }
+  }
+
   /// Lets the script of a pair decide something.
+  func hasFaults(_ pair: DevicePair) -> Bool { !faults.isEmpty }
+
   func withScript<Result>(of pair: DevicePair, _ body: (inout FaultScript) -> Result) -> Result {
     body(&scripts[pair, default: FaultScript(faults)])
   }

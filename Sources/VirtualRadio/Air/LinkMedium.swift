@@ -44,8 +44,8 @@ protocol Surroundings: AnyObject {
   /// Where links are recorded.
   var capture: BTSnoopWriter? { get }
 
-  /// What goes wrong.
-  var faults: FaultPlan { get }
+  /// Whether anything goes wrong on purpose between two devices.
+  func hasFaults(_ pair: DevicePair) -> Bool
 
   /// A scan, a wish for a link, an advertisement or an adapter's state has changed.
   func interestChanged(_ host: HostState)
@@ -61,6 +61,12 @@ protocol Surroundings: AnyObject {
 
   /// A link has ended.
   func remove(_ link: AirLink)
+
+  /// Replaces what goes wrong, which then begins anew.
+  func setFaults(_ plan: FaultPlan)
+
+  /// Turns shares of a payload into places.
+  func resolveFaults(totalBytes: Int)
 
   /// Lets the script of a pair decide something.
   func withScript<Result>(of pair: DevicePair, _ body: (inout FaultScript) -> Result) -> Result

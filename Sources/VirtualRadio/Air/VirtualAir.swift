@@ -70,7 +70,12 @@ public final class VirtualAir: Sendable {
 
   /// Replaces the faults, also of links that exist: octets and times count from now.
   public func setFaults(_ faults: FaultPlan) {
-    core.run { ($0.surroundings as? InProcessAir)?.setFaults(faults) }
+    core.run { $0.surroundings.setFaults(faults) }
+  }
+
+  /// Tells the size of the payload, so that faults at a share of it have their place.
+  public func resolveFaults(totalBytes: Int) {
+    core.run { $0.surroundings.resolveFaults(totalBytes: totalBytes) }
   }
 }
 

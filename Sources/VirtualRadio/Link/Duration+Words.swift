@@ -1,3 +1,5 @@
+internal import Foundation
+
 extension Duration {
   /// Reads a time such as `30`, `7.5`, `250ms`, `1.5s` or `2min`; without a unit it is milliseconds.
   ///
@@ -27,6 +29,17 @@ extension Duration {
 }
 
 extension Double {
+  /// Digits with a point and no exponent, for finite numbers that are not negative.
+  var inPlainDecimal: String {
+    let shortest = "\(self)"
+    guard shortest.contains("e") else {
+      return shortest.hasSuffix(".0") ? String(shortest.dropLast(2)) : shortest
+    }
+    var digits = String(format: "%.20f", self)
+    while digits.hasSuffix("0") { digits.removeLast() }
+    return digits.hasSuffix(".") ? String(digits.dropLast()) : digits
+  }
+
   /// Reads digits with at most one point; no sign, exponent, infinity or hexadecimal.
   init?(plainDecimal words: some StringProtocol) {
     guard !words.isEmpty, words.utf8.count <= 24, words != ".",

@@ -124,7 +124,7 @@ extension LinkParameters: CustomStringConvertible {
     ]
     if let packetsPerEvent { words.append("packets=\(packetsPerEvent)") }
     if isEncrypted { words.append("encrypted=yes") }
-    if packetErrorRate != 0 { words.append("per=\(packetErrorRate)") }
+    if packetErrorRate != 0 { words.append("per=\(packetErrorRate.inPlainDecimal)") }
     if supervisionTimeout != Self.defaultSupervisionTimeout(interval: connectionInterval) {
       words.append("timeout=\(supervisionTimeout.inMillisecondWords)")
     }

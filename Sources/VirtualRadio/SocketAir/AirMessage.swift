@@ -15,6 +15,7 @@ enum AirMessage: Hashable, Sendable {
   case interval(units: UInt16)
   case parameters(LinkParameters)
   case mtu(UInt16)
+  case faults(FaultPlan)
 
   /// Why a link was refused.
   enum Refusal: UInt8 {
@@ -33,7 +34,7 @@ enum AirMessage: Hashable, Sendable {
   fileprivate enum Kind: UInt8 {
     case hello = 1
     case observe, connect, advertisement, accepted, refused, frame, completed, terminate, ended, interval,
-      parameters, mtu
+      parameters, mtu, faults
   }
 
   private var kind: Kind {
@@ -51,6 +52,7 @@ enum AirMessage: Hashable, Sendable {
     case .interval: .interval
     case .parameters: .parameters
     case .mtu: .mtu
+    case .faults: .faults
     }
   }
 
@@ -83,6 +85,7 @@ enum AirMessage: Hashable, Sendable {
     case .ended(.terminated(by: .peripheral)): buffer.append(2)
     case .interval(let units): buffer.appendUInt16(units)
     case .mtu(let mtu): buffer.appendUInt16(mtu)
+    case .faults(let plan): buffer += plan.description.utf8
     }
     let length = buffer.count - start - 4
     guard length <= Self.longestMessage else { return buffer.removeSubrange(start...) }
@@ -135,6 +138,7 @@ enum AirMessage: Hashable, Sendable {
     case .mtu:
       guard let mtu = reader.readUInt16(), (23...517).contains(mtu) else { throw Self.cutShort(kind) }
       self = .mtu(mtu)
+    case .faults: self = .faults(try Self.faults(reader.readRest()))
     case .parameters: self = .parameters(try Self.parameters(reader.readRest()))
     }
     guard reader.remaining == 0 else { throw AirProtocolError("a message of type \(type) is too long") }
@@ -149,6 +153,16 @@ enum AirMessage: Hashable, Sendable {
       throw AirProtocolError("a text is not UTF-8")
     }
     return text
+  }
+
+  private static func faults(_ bytes: ArraySlice<UInt8>) throws(AirProtocolError) -> FaultPlan {
+    guard bytes.count <= 8192 else { throw AirProtocolError("a fault plan is too long") }
+    let words = try text(bytes)
+    do {
+      return try FaultPlan(parsing: words)
+    } catch {
+      throw AirProtocolError("a fault plan is wrong: \(error)")
+    }
   }
 
   private static func parameters(_ bytes: ArraySlice<UInt8>) throws(AirProtocolError) -> LinkParameters {

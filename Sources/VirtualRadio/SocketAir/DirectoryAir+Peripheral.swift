@@ -133,6 +133,7 @@ extension DirectoryAir {
       visitor.phase = .observing(name)
       visitor.patience.cancel()
       advertise(host)
+    case (.faults(let plan), .known(let name)): bring(plan, by: FNV1a.hash(name.utf8))
     case (.connect(let parameters), .known(let name)):
       visitor.patience.cancel()
       connect(id, visitor, name, parameters, host)

@@ -8,10 +8,13 @@ final class DirectoryAir: Surroundings {
   let directory: AirDirectory
   let capture: BTSnoopWriter?
   private(set) var faults: FaultPlan
+  /// Plays ``faults`` for all centrals together.
+  private var script: FaultScript
   /// Where sockets are read and written.
   let queue = DispatchQueue(label: "VirtualRadio.DirectoryAir")
   var generator: SeededGenerator
-  private var scripts: [DevicePair: FaultScript] = [:]
+  /// Faults that centrals bring along, for their own links; by central.
+  private var broughtScripts: [UInt64: (plan: FaultPlan, script: FaultScript)] = [:]
   private var lastHandle: UInt16 = 0
   /// Tells this radio from others of its name that do not hold it.
   private let token = String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16)
@@ -38,6 +41,7 @@ final class DirectoryAir: Surroundings {
     self.clock = clock
     self.directory = directory
     self.faults = faults
+    script = FaultScript(faults)
     self.capture = capture
     generator = SeededGenerator(seed: seed)
   }
@@ -94,14 +98,32 @@ final class DirectoryAir: Surroundings {
     for (id, visitor) in visitors where visitor === link.remote { visitors[id] = nil }
   }
 
+  func hasFaults(_ pair: DevicePair) -> Bool { !faults.isEmpty || broughtScripts[pair.central] != nil }
+
   func withScript<Result>(of pair: DevicePair, _ body: (inout FaultScript) -> Result) -> Result {
-    body(&scripts[pair, default: FaultScript(faults)])
+    guard broughtScripts[pair.central] != nil else { return body(&script) }
+    var brought = broughtScripts[pair.central]?.script ?? script
+    defer { broughtScripts[pair.central]?.script = brought }
+    return body(&brought)
   }
 
-  /// Replaces the script of all pairs; what has happened is forgotten.
+  /// A central wants faults of its own; the same plan again goes on where it was.
+  func bring(_ plan: FaultPlan, by central: UInt64) {
+    guard broughtScripts[central]?.plan != plan else { return }
+    if broughtScripts.count >= 256 { broughtScripts = [:] }
+    broughtScripts[central] = (plan, FaultScript(plan))
+  }
+
+  /// Plays another plan from its beginning.
   func setFaults(_ plan: FaultPlan) {
     faults = plan
-    scripts = [:]
+    script = FaultScript(plan)
     for link in links.values.sorted(by: { $0.id < $1.id }) { link.beginScript() }
+  }
+
+  /// Turns shares of the payload into places.
+  func resolveFaults(totalBytes: Int) {
+    faults = faults.resolved(totalBytes: totalBytes)
+    script.resolve(totalBytes: totalBytes)
   }
 }

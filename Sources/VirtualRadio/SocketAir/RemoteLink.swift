@@ -26,6 +26,8 @@ final class RemoteLink: LinkMedium {
   private var isTerminating = false
   /// Frames that the other process has and has not completed.
   private var outstanding = 0
+  /// Their payloads, for the script.
+  private var payloads = RingBuffer<Int>()
   private var lastHeard: Duration
   /// Looks whether the other process still does anything.
   private var patience: ScheduledWork?
@@ -47,6 +49,7 @@ final class RemoteLink: LinkMedium {
 
   func start(name: String, parameters: LinkParameters) {
     connection.send(.hello(version: AirMessage.version, name: name))
+    if !air.faults.isEmpty { connection.send(.faults(air.faults)) }
     connection.send(.connect(parameters))
     connection.start()
     watchOver(DirectoryAir.greetingTime)
@@ -70,6 +73,7 @@ final class RemoteLink: LinkMedium {
     }
     guard outstanding < FrameBudget.mostFrames(parameters) else { return false }
     outstanding += 1
+    if !air.faults.isEmpty { payloads.append(FaultScript.payload(of: frame) ?? 0) }
     air.capture?.frame(frame, handle: handle, from: .central, at: clock.airNow)
     connection.send(.frame(frame))
     if patience == nil {
@@ -95,10 +99,19 @@ final class RemoteLink: LinkMedium {
   }
 
   func readySignal() -> FaultScript.ReadySignal {
-    air.faults.isEmpty ? .prompt : air.withScript(of: pair) { $0.readySignal() }
+    air.faults.isEmpty ? .prompt : air.withScript(of: Self.here) { $0.readySignal() }
   }
 
-  private var pair: DevicePair { DevicePair(central: 0, peripheral: FNV1a.hash(file.base.utf8)) }
+  /// The script of this process, of which the ready signal is played here; the peripheral's process plays the rest.
+  private static let here = DevicePair(central: 0, peripheral: 0)
+
+  /// Moves the script on as frames have arrived.
+  private func count(_ frames: Int) {
+    for _ in 0..<frames {
+      guard let octets = payloads.popFirst() else { return }
+      _ = air.withScript(of: Self.here) { $0.payloadArrived(octets: octets, now: clock.now) }
+    }
+  }
 
   // MARK: From the other process
 
@@ -123,6 +136,7 @@ final class RemoteLink: LinkMedium {
       // More than were sent is the other side's mistake and must not make room.
       let frames = min(Int(frames), outstanding)
       outstanding -= frames
+      if !payloads.isEmpty { count(frames) }
       if let link { host.completed(frames, link) }
     case (.up, .parameters(let parameters)):
       self.parameters = parameters
@@ -151,6 +165,7 @@ final class RemoteLink: LinkMedium {
     patience = nil
     air.capture?.linkMade(
       handle: handle, peerAddress: Adapter.address(of: peer), parameters: parameters, at: clock.airNow)
+    if !air.faults.isEmpty { _ = air.withScript(of: Self.here) { $0.linkMade(now: clock.now) } }
     let link = host.linkUp(adapter, .central, peer: peer, parameters: parameters, medium: self)
     self.link = link
     host.service(link)
@@ -216,6 +231,7 @@ final class RemoteLink: LinkMedium {
     patience?.cancel()
     connection.closeWhenSent()
     air.remove(self)
+    if wasUp, !air.faults.isEmpty { air.withScript(of: Self.here) { $0.linkEnded() } }
     if wasUp { air.capture?.linkEnded(handle: handle, reason ?? .supervisionTimeout, at: clock.airNow) }
     if let link, let reason {
       self.link = nil

@@ -6,8 +6,8 @@ extension VirtualRadio {
   /// `name` is how the adapter is called, 1 to 248 octets. As soon as it advertises, the name is taken in the directory until the radio
   /// and its clients are released, and a process that wants the same name is refused with ``VirtualAirError/Code/nameTaken``. Identifiers
   /// of peers are made of names, so a peripheral's is the same after a restart; a central that does not hold its name has another each time.
-  /// `clock` is real or unpaced; the process of the peripheral simulates the link, with its clock. `faults` of a central's process are those
-  /// of the ready signal; all others belong to the peripheral's. `capture` records the links of this process.
+  /// `clock` is real or unpaced; the process of the peripheral simulates the link, with its clock. `faults` go wrong on all links of this
+  /// radio; where both sides bring some, the central's do. `capture` records the links of this process.
   public convenience init(
     directory: String, name: String, clock: VirtualClock, link: LinkParameters = LinkParameters(),
     seed: UInt64 = 1, faults: FaultPlan = FaultPlan(), capture: BTSnoopWriter? = nil
@@ -52,6 +52,15 @@ extension VirtualRadio {
 }
 
 extension VirtualRadio {
+  /// Replaces the faults, which then begin anew; in a directory, for links that this radio makes from now on and for those it has as a
+  /// peripheral.
+  public func setFaults(_ faults: FaultPlan) { core.run { $0.surroundings.setFaults(faults) } }
+
+  /// Tells the size of the payload, so that faults at a share of it have their place.
+  public func resolveFaults(totalBytes: Int) {
+    core.run { $0.surroundings.resolveFaults(totalBytes: totalBytes) }
+  }
+
   /// Changes the state of the adapter. Switching off ends its links in order; `resetting` and below lose them without a word.
   public func setPower(_ state: AdapterState) {
     core.run { host in

@@ -79,6 +79,21 @@ import Testing
     }
   }
 
+  @Test(
+    "the description is read back as the same plan",
+    arguments: [
+      "", "seed=99", "drop@40%", "drop@1.25%", "drop~0.00001", "drop-in-frame@65536", "hangup@2s",
+      "reboot@50%:250",
+      "freeze@10", "freeze@500ms:3s", "overflow@5000:3", "overflow~0.015:4", "late-ready~0.1:700",
+      "lost-ready@0",
+      "lose-notify@7:2", "mtu@500ms=247", "slow-erase=85ms", "corrupt@33%",
+      "drop@1,drop@2,slow-erase=1.5,seed=3",
+    ])
+  func roundTrip(_ words: String) throws {
+    let plan = try FaultPlan(parsing: words)
+    #expect(try FaultPlan(parsing: plan.description) == plan)
+  }
+
   @Test("shares become octets once the size is known")
   func resolving() throws {
     let plan = try FaultPlan(parsing: "drop@40%,corrupt@50%,freeze@2s")

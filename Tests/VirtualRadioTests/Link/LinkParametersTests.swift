@@ -87,7 +87,7 @@ import Testing
       dataLength: .random(in: 27...251, using: &generator), attMTU: .random(in: 23...517, using: &generator),
       connectionInterval: .microseconds(1250 * Int.random(in: 6...3200, using: &generator)),
       packetsPerEvent: maybe(7), isEncrypted: .random(using: &generator),
-      packetErrorRate: maybe(Double.random(in: 0...0.99, using: &generator)) ?? 0,
+      packetErrorRate: maybe(Double.random(in: 0...0.99, using: &generator)) ?? 1e-6,
       supervisionTimeout: maybe(.milliseconds(32_000)), rssi: .random(in: -127...20, using: &generator),
       queueDepth: maybe(12), mtuExchangeDelay: maybe(.milliseconds(250)))
     #expect(try LinkParameters(parsing: parameters.description) == parameters)

@@ -18,8 +18,11 @@ final class AirFolder: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  func radio(_ name: String, link: LinkParameters = LinkParameters()) throws -> VirtualRadio {
-    try VirtualRadio(directory: path, name: name, clock: clock, link: link)
+  func radio(
+    _ name: String, link: LinkParameters = LinkParameters(), faults: String = ""
+  ) throws -> VirtualRadio {
+    try VirtualRadio(
+      directory: path, name: name, clock: clock, link: link, faults: FaultPlan(parsing: faults))
   }
 }
 

@@ -25,6 +25,8 @@ import Testing
     .completed(0), .completed(.max), .terminate,
     .ended(.supervisionTimeout), .ended(.terminated(by: .central)), .ended(.terminated(by: .peripheral)),
     .interval(units: 3200), .parameters(LinkParameters(phy: .le1M)), .mtu(517),
+    .faults(
+      FaultPlan([Fault(.link(.drop), .share(0.4)), Fault(.host(.freeze(nil)), .time(.seconds(2)))], seed: 7)),
   ]
 
   private func encoded(_ message: AirMessage) -> [UInt8] {
@@ -68,7 +70,7 @@ import Testing
     "what is no message is refused",
     arguments: [
       [0, 0, 0, 0], [0xFF, 0xFF, 0xFF, 0xFF], [0x41, 0x00, 0x01, 0x00, 7],
-      [1, 0, 0, 0, 0], [1, 0, 0, 0, 14], [1, 0, 0, 0, 200],
+      [1, 0, 0, 0, 0], [1, 0, 0, 0, 15], [1, 0, 0, 0, 200],
       // Hello without magic, with wrong magic, without a name, with broken UTF-8.
       [1, 0, 0, 0, 1], [8, 0, 0, 0, 1, 0x42, 0x48, 0x56, 0x42, 1, 0, 0x61],
       [7, 0, 0, 0, 1, 0x42, 0x48, 0x56, 0x41, 1, 0], [8, 0, 0, 0, 1, 0x42, 0x48, 0x56, 0x41, 1, 0, 0xFF],

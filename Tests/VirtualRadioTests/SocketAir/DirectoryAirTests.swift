@@ -228,4 +228,53 @@ import Testing
     for phone in phones { try phone.connect(device.radio.peerID) }
     for phone in phones { _ = try phone.findCharacteristic(of: device.radio.peerID) }
   }
+
+  @Test("faults of either side are played once over all links", arguments: ["bench", "phone"])
+  func faults(_ owner: String) throws {
+    let folder = AirFolder()
+    let plan = "drop@2000,hangup@4000"
+    let device = TestDevice(try folder.radio("bench", faults: owner == "bench" ? plan : ""))
+    let phone = TestPhone(try folder.radio("phone", faults: owner == "phone" ? plan : ""))
+    let peer = device.radio.peerID
+    var ends: [RadioError.Code?] = []
+    for _ in 0..<2 {
+      try phone.connect(peer)
+      let handle = try phone.findCharacteristic(of: peer).handle
+      let start = phone.log.all.count
+      var outcome = WriteOutcome.accepted
+      while outcome != .notConnected {
+        let seen = phone.log.all.count
+        outcome = phone.client.writeWithoutResponse(Data(count: 20), to: handle, of: peer)
+        guard outcome == .notReady else { continue }
+        try phone.log.expect("room or the end", after: max(seen - 1, start)) { event in
+          switch event {
+          case .readyToWrite, .disconnected: ()
+          default: nil
+          }
+        }
+      }
+      ends.append(try phone.waitForEnd(of: peer, after: start)?.code)
+    }
+    #expect(ends == [.supervisionTimeout, .peerTerminated])
+    try phone.connect(peer)
+    let handle = try phone.findCharacteristic(of: peer).handle
+    let written = device.written.count
+    for _ in 0..<20 { _ = phone.client.writeWithoutResponse(Data(count: 20), to: handle, of: peer) }
+    _ = try device.log.expect("more values") { _ in device.written.count >= written + 8 ? true : nil }
+  }
+
+  @Test("a fault at a share waits until the size is told")
+  func share() throws {
+    let folder = AirFolder()
+    let device = TestDevice(try folder.radio("bench", faults: "hangup@50%"))
+    let phone = TestPhone(try folder.radio("phone"))
+    let peer = device.radio.peerID
+    try phone.connect(peer)
+    let handle = try phone.findCharacteristic(of: peer).handle
+    #expect(phone.client.writeWithoutResponse(Data(count: 20), to: handle, of: peer) == .accepted)
+    _ = try device.log.expect("the value") { _ in device.written.count == 1 ? true : nil }
+    device.radio.resolveFaults(totalBytes: 80)
+    #expect(phone.client.writeWithoutResponse(Data(count: 20), to: handle, of: peer) == .accepted)
+    #expect(try phone.waitForEnd(of: peer)?.code == .peerTerminated)
+  }
 }
