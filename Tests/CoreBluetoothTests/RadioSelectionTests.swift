@@ -49,6 +49,21 @@ import Testing
     }
   }
 
+  @Test(arguments: [nil, "no such radio"])
+  func readsTheEnvironment(words: String?) async {
+    await #expect(processExitsWith: .success) { [words] in
+      if let words {
+        unsafe setenv("COREBLUETOOTH_RADIO", words, 1)
+      } else {
+        unsafe unsetenv("COREBLUETOOTH_RADIO")
+      }
+      let log = Lines()
+      _ = CBCentralManager(
+        delegate: nil, queue: nil, options: [CBManagerOptionLogHandlerKey: log.handler])
+      precondition(log.all.count == 1 && log.all[0].contains(words ?? "COREBLUETOOTH_RADIO"))
+    }
+  }
+
   @Test func namesWhatIsNoRadio() {
     let log = Lines()
     _ = CBCentralManager(

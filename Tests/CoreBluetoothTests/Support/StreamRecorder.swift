@@ -48,27 +48,30 @@ final class RunLoopThread: Sendable {
   /// Sendable: only `perform` and timers are used from other threads.
   private struct Loop: @unchecked Sendable { let runLoop: RunLoop }
 
-  private let loop: Loop
+  /// Handed over under a lock, which the thread sanitizer sees, other than the resumption of a task.
+  private let loop = PosixMutex<Loop?>(nil)
   private let isStopped = Atomic<Bool>(false)
 
-  private init(_ runLoop: RunLoop) { loop = Loop(runLoop: runLoop) }
-
   static func start() async -> RunLoopThread {
+    let thread = RunLoopThread()
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {
-        let thread = RunLoopThread(.current)
+        let here = Loop(runLoop: .current)
+        thread.loop.withLock { $0 = here }
         // Keeps the loop from ending before a stream is scheduled.
         let keeper = Timer(fire: .distantFuture, interval: 0, repeats: false) { _ in }
         RunLoop.current.add(keeper, forMode: .default)
-        continuation.resume(returning: thread)
+        continuation.resume()
         while !thread.isStopped.load(ordering: .acquiring) {
           _ = RunLoop.current.run(mode: .default, before: .distantFuture)
         }
       }
     }
+    return thread
   }
 
-  var runLoop: RunLoop { loop.runLoop }
+  /// The thread's run loop, from the start to the end of the thread.
+  var runLoop: RunLoop { loop.withLock { $0 }?.runLoop ?? .main }
 
   /// Runs `body` on the thread and waits for it.
   func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
