@@ -12,6 +12,8 @@ final class Adapter {
   var state = AdapterState.poweredOn
   /// Whether the air carries its packets.
   var isInReach = true
+  /// How long new links of the central role refuse Write Commands, and whether the end of that is told.
+  var startHold: (time: Duration, isAnnounced: Bool)?
   var table: AttributeTable
   var centrals: [UInt64: CentralClient] = [:]
   var peripherals: [UInt64: PeripheralClient] = [:]

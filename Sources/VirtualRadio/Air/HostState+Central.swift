@@ -126,21 +126,30 @@ extension HostState {
 
   /// There is room for the writers of a link: tells them, unless the script says otherwise.
   private func announceReady(_ link: HostLink) {
+    guard !link.blockedWriters.isEmpty else { return }
     switch link.medium.readySignal() {
     case .prompt: unblockWriters(link)
     case .never: link.blockedWriters = []
-    case .late(let delay):
-      let id = link.id
-      link.writeHold?.cancel()
-      link.writeHold = clock.schedule(after: delay) { [weak core] in
-        core?.run { state in
-          guard let link = state.links[id] else { return }
-          link.writeHold = nil
-          // Without room, the host has taken note and tells in time.
-          if link.host.canWriteWithoutResponse() { state.unblockWriters(link) }
-        }
-      }
+    case .late(let delay): holdWriters(of: link, for: delay, isAnnounced: true)
     }
+  }
+
+  /// Refuses all writes of a link for some time, as if the queue were full; then tells those who noticed, or nobody.
+  func holdWriters(of link: HostLink, for time: Duration, isAnnounced: Bool) {
+    let id = link.id
+    link.writeHold?.cancel()
+    link.writeHold = clock.schedule(after: time) { [weak core] in
+      core?.run { $0.endHold(id, isAnnounced: isAnnounced) }
+    }
+  }
+
+  private func endHold(_ id: UInt64, isAnnounced: Bool) {
+    guard let link = links[id] else { return }
+    link.writeHold = nil
+    guard isAnnounced else { return link.blockedWriters = [] }
+    // Without room, the host takes note here and tells in time.
+    guard !link.blockedWriters.isEmpty, link.host.canWriteWithoutResponse() else { return }
+    unblockWriters(link)
   }
 
   private func unblockWriters(_ link: HostLink) {

@@ -18,6 +18,7 @@ extension HostState {
     switch side {
     case .central:
       adapter.linksAsCentral[peer] = link
+      if let hold = adapter.startHold { holdWriters(of: link, for: hold.time, isAnnounced: hold.isAnnounced) }
       for client in adapter.centrals.keys.sorted() { join(link, client) }
     case .peripheral: adapter.linksAsPeripheral[peer] = link
     }

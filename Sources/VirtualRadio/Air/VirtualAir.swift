@@ -68,6 +68,14 @@ public final class VirtualAir: Sendable {
     }
   }
 
+  /// Makes new links of a radio's central role refuse writes without response at first, as some stacks do.
+  ///
+  /// The end of that time is told by `readyToWrite` to those who were refused, or, where `isAnnounced` is false, by nothing:
+  /// `canWriteWithoutResponse` just becomes true. nil: no such time.
+  public func setStartHold(_ time: Duration?, isAnnounced: Bool = true, of radio: VirtualRadio) {
+    core.run { $0.adapters[radio.adapter]?.startHold = time.map { ($0, isAnnounced) } }
+  }
+
   /// Replaces the faults, also of links that exist: octets and times count from now.
   public func setFaults(_ faults: FaultPlan) {
     core.run { $0.surroundings.setFaults(faults) }

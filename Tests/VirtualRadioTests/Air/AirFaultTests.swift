@@ -120,6 +120,23 @@ import Testing
     #expect(rig.commands.count == 8)
   }
 
+  /// A fresh link that takes nothing for a while; its end is told, or can only be asked.
+  @Test(arguments: [true, false])
+  func aLinkMayTakeNothingAtFirst(_ isAnnounced: Bool) throws {
+    let rig = try rig("")
+    rig.air.setStartHold(.seconds(2), isAnnounced: isAnnounced, of: rig.phone)
+    let values = try rig.connectAndFind()
+    let ready = { rig.count { if case .readyToWrite = $0 { true } else { false } } }
+    #expect(!rig.central.canWriteWithoutResponse(to: rig.peer))
+    #expect(rig.central.writeWithoutResponse(Data([1]), to: values.handle, of: rig.peer) == .notReady)
+    try rig.run(within: .seconds(1)) { ready() > 0 }
+    #expect(!rig.central.canWriteWithoutResponse(to: rig.peer))
+    try rig.runToRest()
+    #expect(ready() == (isAnnounced ? 1 : 0))
+    #expect(rig.central.canWriteWithoutResponse(to: rig.peer))
+    #expect(rig.central.writeWithoutResponse(Data([1]), to: values.handle, of: rig.peer) == .accepted)
+  }
+
   @Test func notificationsAreLostOnTheWayToTheProgram() throws {
     let rig = try rig("lose-notify@0:2")
     let pushes = try rig.connectAndFind(0xFFF2)

@@ -18,8 +18,8 @@ final class AirRig {
   let device: VirtualRadio
   let central: any CentralRadio
   let peripheral: any PeripheralRadio
-  let centralEvents = EventLog<CentralEvent>()
-  let peripheralEvents = EventLog<PeripheralEvent>()
+  let centralEvents = AirLog<CentralEvent>()
+  let peripheralEvents = AirLog<PeripheralEvent>()
   private let centralInbox: EventInbox<CentralEvent>
   private let peripheralInbox: EventInbox<PeripheralEvent>
   private var lastRequest: UInt64 = 0
@@ -149,7 +149,7 @@ final class AirRig {
 }
 
 /// Events in the order in which they came.
-final class EventLog<Event: Sendable>: Sendable {
+final class AirLog<Event: Sendable>: Sendable {
   private struct State {
     var events: [Event] = []
     var reaction: (@Sendable (Event) -> Void)?

@@ -164,7 +164,7 @@ import Testing
     let rig = AirRig()
     let pushes = try rig.connectAndFind(0xFFF2)
     try rig.ask(.setNotify(pushes, .notify))
-    let second = EventLog<CentralEvent>()
+    let second = AirLog<CentralEvent>()
     let other = rig.phone.makeCentral { second.take($0) }
     other.connect(rig.peer)
     #expect(second.all.contains { if case .connected = $0 { true } else { false } })
@@ -172,7 +172,7 @@ import Testing
     try rig.runToRest()
     #expect(rig.peripheral.notify(Data([1]), of: AirRig.pushes, to: nil))
     try rig.runToRest()
-    let values = { (log: EventLog<CentralEvent>) in
+    let values = { (log: AirLog<CentralEvent>) in
       log.all.compactMap { if case .notified(_, _, let value) = $0 { value } else { nil } }
     }
     #expect(values(second) == [Data([1])])
@@ -199,7 +199,7 @@ import Testing
   @Test func theLastUnsubscriberUnsubscribes() throws {
     let rig = AirRig()
     let pushes = try rig.connectAndFind(0xFFF2)
-    let second = EventLog<CentralEvent>()
+    let second = AirLog<CentralEvent>()
     let other = rig.phone.makeCentral { second.take($0) }
     other.connect(rig.peer)
     try rig.ask(.setNotify(pushes, .notify))
