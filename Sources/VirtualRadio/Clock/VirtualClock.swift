@@ -13,7 +13,7 @@ public import Radio
 /// (``watch(_:)``), and does both again. Only if no activity began between the first wait and the end of the second round does time move
 /// on. So a block that a watched queue runs is waited for, also if it puts a block on another watched queue, once. Longer chains
 /// from queue to queue, tasks, threads and run loops must hold an activity; `RadioClock.async(on:_:)` and `EventInbox` do.
-/// Work that must not be passed by is never to block on simulated time. One instant's events happen in the order in which they were
+/// Work that must not be passed by is never to block on simulated time, nor the main thread if the main queue is watched. One instant's events happen in the order in which they were
 /// scheduled; blocks on different queues run in parallel, so a run is the same on every machine if they do not race with each other.
 ///
 /// ## Driving lock-step time

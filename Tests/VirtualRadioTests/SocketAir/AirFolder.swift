@@ -38,6 +38,15 @@ final class NewsLog<Event: Sendable>: Sendable {
 
   var all: [Event] { events.withLock(\.self) }
 
+  /// Waits a while for an event that may come or not.
+  func waits(after start: Int, within limit: DispatchTimeInterval, _ isIt: (Event) -> Bool) -> Bool {
+    let deadline = DispatchTime.now() + limit
+    while !all.dropFirst(start).contains(where: isIt) {
+      if news.wait(timeout: deadline) == .timedOut { return all.dropFirst(start).contains(where: isIt) }
+    }
+    return true
+  }
+
   /// Waits for an event of which `find` makes something.
   func expect<Found>(
     _ what: String, after start: Int = 0, sourceLocation: SourceLocation = #_sourceLocation,

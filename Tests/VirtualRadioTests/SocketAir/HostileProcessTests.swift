@@ -174,4 +174,42 @@ import Testing
     try evil.waitForEnd()
     #expect(!phone.log.all.contains { if case .discovered = $0 { true } else { false } })
   }
+
+  @Test("a central that does not read makes the link stand still, and what is held for it is bounded")
+  func centralThatDoesNotRead() throws {
+    let folder = AirFolder()
+    let device = TestDevice(try folder.radio("bench", link: LinkParameters(attMTU: 247)))
+    try device.started().get()
+    let visitor = try RawVisitor(folder, to: "bench")
+    visitor.greet(as: "sleeper")
+    visitor.send(.connect(LinkParameters(attMTU: 247)))
+    // Exchange MTU, then write the configuration of the second characteristic's value.
+    visitor.send(.frame([3, 0, 4, 0, 0x02, 247, 0]))
+    let (value, configuration) = (LocalCharacteristicID(1), UInt8(13))
+    visitor.send(.frame([5, 0, 4, 0, 0x12, configuration, 0, 1, 0]))
+    _ = try device.log.expect("subscription") { event in
+      if case .subscribed(_, value) = event { true } else { nil }
+    }
+    let payload = Data(count: 200)
+    var accepted = 0
+    var isStuck = false
+    while !isStuck, accepted < 1_000_000 {
+      let seen = device.log.all.count
+      if device.client.notify(payload, of: value, to: nil) {
+        accepted += 1
+      } else {
+        isStuck = !device.log.waits(after: seen, within: .seconds(1)) { event in
+          if case .readyToNotify = event { true } else { false }
+        }
+      }
+    }
+    #expect(isStuck)
+    #expect(accepted * payload.count < 4 * AirConnection.highWater)
+    var notifications = 0
+    _ = try visitor.receive { message -> Bool? in
+      if case .frame(let frame) = message, frame[4] == 0x1B { notifications += 1 }
+      return notifications == accepted ? true : nil
+    }
+    #expect(device.client.notify(payload, of: value, to: nil))
+  }
 }
