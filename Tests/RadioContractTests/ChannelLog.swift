@@ -1,9 +1,8 @@
 import Radio
-import Synchronization
 
 /// Remembers the events of a channel.
 final class ChannelLog: Sendable {
-  private let events = Mutex<[ChannelEvent]>([])
+  private let events = PosixMutex<[ChannelEvent]>([])
   private let world: any RadioWorld
 
   init(_ world: any RadioWorld) { self.world = world }

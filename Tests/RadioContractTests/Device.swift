@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Radio
-import Synchronization
 import Testing
 
 /// A peripheral with one service, which remembers every event and answers by itself.
@@ -19,10 +18,10 @@ final class Device: Sendable {
 
   let world: any RadioWorld
   let radio: any Radio
-  private let events = Mutex<[PeripheralEvent]>([])
-  private let client: Mutex<(any PeripheralRadio)?>
+  private let events = PosixMutex<[PeripheralEvent]>([])
+  private let client: PosixMutex<(any PeripheralRadio)?>
   private let inbox: EventInbox<PeripheralEvent>
-  private let memory = Mutex(Memory())
+  private let memory = PosixMutex(Memory())
 
   private struct Memory {
     var stored = Data()
@@ -34,7 +33,7 @@ final class Device: Sendable {
   init(_ world: any RadioWorld, name: String = "device", offers service: BluetoothUUID = service) throws {
     self.world = world
     radio = world.makeRadio(name)
-    client = Mutex(nil)
+    client = PosixMutex(nil)
     let relay = Relay<PeripheralEvent>()
     inbox = EventInbox(queue: DispatchQueue(label: name), clock: radio.clock) { relay.handle($0) }
     relay.set { [weak self] in self?.take($0) }

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Radio
-import Synchronization
 import Testing
 import VirtualRadio
 
@@ -10,7 +9,7 @@ final class DirectoryWorld: RadioWorld {
   private let folder: URL
   private let clock: VirtualClock
   private let link: LinkParameters
-  private let radios = Mutex<[ObjectIdentifier: VirtualRadio]>([:])
+  private let radios = PosixMutex<[ObjectIdentifier: VirtualRadio]>([:])
   private let progress = DispatchSemaphore(value: 0)
 
   init(_ mode: VirtualClock.Mode, _ needs: LinkNeeds) {

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Radio
-import Synchronization
 import Testing
 
 /// A central that remembers every event and can be asked in the style of a script.
@@ -9,11 +8,17 @@ final class Phone: Sendable {
   let world: any RadioWorld
   let radio: any Radio
   private let queue: DispatchQueue
-  private let events = Mutex<[CentralEvent]>([])
-  private let client: Mutex<(any CentralRadio)?>
+  private let events = PosixMutex<[CentralEvent]>([])
+  private let client: PosixMutex<(any CentralRadio)?>
   private let inbox: EventInbox<CentralEvent>
-  private let lastRequest = Mutex<UInt64>(0)
-  private let reaction = Mutex<(@Sendable (CentralEvent, any CentralRadio) -> Void)?>(nil)
+  private let lastRequest = PosixMutex<UInt64>(0)
+  private let reaction = PosixMutex(Reaction())
+
+  // A closure must not stand in a mutex by itself: each access through the generic would wrap it once more.
+  private struct Reaction {
+    var body: (@Sendable (CentralEvent, any CentralRadio) -> Void)?
+  }
+
   static let patience = Duration.seconds(20)
 
   init(_ world: any RadioWorld, name: String = "phone") {
@@ -21,7 +26,7 @@ final class Phone: Sendable {
     radio = world.makeRadio(name)
     let queue = DispatchQueue(label: name)
     self.queue = queue
-    client = Mutex(nil)
+    client = PosixMutex(nil)
     let relay = Relay<CentralEvent>()
     inbox = EventInbox(queue: queue, clock: radio.clock) { relay.handle($0) }
     relay.set { [weak self] in self?.take($0) }
@@ -43,12 +48,14 @@ final class Phone: Sendable {
 
   /// Does something on the phone's queue at each event.
   func react(_ body: @escaping @Sendable (CentralEvent, any CentralRadio) -> Void) {
-    reaction.withLock { $0 = body }
+    reaction.withLock { $0.body = body }
   }
 
   private func take(_ event: CentralEvent) {
     events.withLock { $0.append(event) }
-    if let react = reaction.withLock({ $0 }), let client = client.withLock({ $0 }) { react(event, client) }
+    if let react = reaction.withLock({ $0.body }), let client = client.withLock({ $0 }) {
+      react(event, client)
+    }
     world.noteProgress()
   }
 
@@ -183,11 +190,16 @@ struct Unexpected: Error {}
 
 /// Passes events to a handler that is known later.
 final class Relay<Event: Sendable>: Sendable {
-  private let handler = Mutex<(@Sendable (Event) -> Void)?>(nil)
+  // A closure must not stand in a mutex by itself: each access through the generic would wrap it once more.
+  private struct State {
+    var handler: (@Sendable (Event) -> Void)?
+  }
 
-  func set(_ new: @escaping @Sendable (Event) -> Void) { handler.withLock { $0 = new } }
+  private let state = PosixMutex(State())
 
-  func handle(_ event: Event) { handler.withLock { $0 }?(event) }
+  func set(_ new: @escaping @Sendable (Event) -> Void) { state.withLock { $0.handler = new } }
+
+  func handle(_ event: Event) { state.withLock { $0.handler }?(event) }
 }
 
 extension CentralEvent {

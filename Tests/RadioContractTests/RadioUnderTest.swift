@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Radio
-import Synchronization
 import Testing
 import VirtualRadio
 
@@ -61,7 +60,7 @@ protocol RadioWorld: Sendable {
 final class VirtualWorld: RadioWorld {
   let clock: VirtualClock
   let air: VirtualAir
-  private let radios = Mutex<[String: VirtualRadio]>([:])
+  private let radios = PosixMutex<[String: VirtualRadio]>([:])
   private let progress = DispatchSemaphore(value: 0)
 
   init(_ mode: VirtualClock.Mode, _ needs: LinkNeeds) {

@@ -1,6 +1,5 @@
 import Foundation
 import Radio
-import Synchronization
 import Testing
 
 /// Writes: sizes, order, back-pressure.
@@ -129,8 +128,8 @@ import Testing
     let pushes = try link.phone.discover(Device.service, Device.pushes, of: link.peer)
     try link.phone.ask(.setNotify(pushes, .notify), of: link.peer)
     let total = depth == 1 ? 200 : 1_000
-    let next = Mutex(0)
-    let refusals = Mutex(0)
+    let next = PosixMutex(0)
+    let refusals = PosixMutex(0)
     let push: @Sendable (any PeripheralRadio) -> Void = { radio in
       next.withLock { next in
         while next < total {
@@ -169,7 +168,7 @@ import Testing
 
 /// Writes numbered values until it is refused.
 final class Pump: Sendable {
-  private let state = Mutex((next: 0, refusals: 0))
+  private let state = PosixMutex((next: 0, refusals: 0))
   private let total: Int
   private let handle: AttributeHandle
   private let peer: PeerID

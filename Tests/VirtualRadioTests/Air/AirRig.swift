@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Radio
-import Synchronization
 import Testing
 
 @testable import VirtualRadio
@@ -155,7 +154,7 @@ final class AirLog<Event: Sendable>: Sendable {
     var reaction: (@Sendable (Event) -> Void)?
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
 
   var all: [Event] { state.withLock(\.events) }
 
