@@ -56,6 +56,9 @@ final class AirLink: LinkMedium {
     beginScript()
   }
 
+  /// Lets go of both ends, which hold the link.
+  func releaseEnds() { (central, peripheral, remote) = (nil, nil, nil) }
+
   // MARK: From the hosts
 
   func send(_ frame: [UInt8], from side: LinkSide) -> Bool {
@@ -181,7 +184,7 @@ final class AirLink: LinkMedium {
       }
     }
     remote?.ended(reason)
-    (central, peripheral, remote) = (nil, nil, nil)
+    releaseEnds()
     air.interestChanged(host)
   }
 }

@@ -25,6 +25,9 @@ final class InProcessAir: Surroundings {
     generator = SeededGenerator(seed: seed)
   }
 
+  // Links and their ends hold each other.
+  deinit { for link in links.values { link.releaseEnds() } }
+
   // MARK: Advertising
 
   func interestChanged(_ host: HostState) {

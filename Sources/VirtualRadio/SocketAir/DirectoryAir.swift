@@ -53,7 +53,7 @@ final class DirectoryAir: Surroundings {
     for visitor in visitors.values { visitor.abandon() }
     for observer in observers.values { observer.connection.close() }
     // Links and their ends hold each other.
-    for link in links.values { (link.central, link.peripheral, link.remote) = (nil, nil, nil) }
+    for link in links.values { link.releaseEnds() }
     for link in remoteLinks.values { link.abandon() }
   }
 
