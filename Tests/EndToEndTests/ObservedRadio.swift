@@ -22,8 +22,12 @@ final class ObservedRadio: Radio {
 
   let base: any Radio
   private let log = PosixMutex(Log())
+  /// How long a request for a channel is held back before the radio hears of it.
+  private let channelDelay = PosixMutex(Duration.zero)
 
   init(_ base: any Radio) { self.base = base }
+
+  func holdChannels(for delay: Duration) { channelDelay.withLock { $0 = delay } }
 
   var seen: Log { log.withLock { $0 } }
   var name: String { base.name }
@@ -50,12 +54,16 @@ final class ObservedRadio: Radio {
   }
 
   fileprivate func note(_ write: Write) { log.withLock { $0.writes.append(write) } }
-  fileprivate func noteChannel() { log.withLock { $0.channels += 1 } }
+  fileprivate func noteChannel() -> Duration {
+    log.withLock { $0.channels += 1 }
+    return channelDelay.withLock { $0 }
+  }
 }
 
 private final class ObservedCentral: CentralRadio {
   private let base: any CentralRadio
   private let radio: ObservedRadio
+  private let held = PosixMutex([ScheduledWork]())
 
   init(_ base: any CentralRadio, radio: ObservedRadio) {
     self.base = base
@@ -85,7 +93,9 @@ private final class ObservedCentral: CentralRadio {
     return outcome
   }
   func openChannel(psm: PSM, of peer: PeerID, id: RequestID) {
-    radio.noteChannel()
-    base.openChannel(psm: psm, of: peer, id: id)
+    let delay = radio.noteChannel()
+    guard delay > .zero else { return base.openChannel(psm: psm, of: peer, id: id) }
+    let work = radio.clock.schedule(after: delay) { [base] in base.openChannel(psm: psm, of: peer, id: id) }
+    held.withLock { $0.append(work) }
   }
 }

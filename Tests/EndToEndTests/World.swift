@@ -26,6 +26,7 @@ final class World: Sendable {
   let air: VirtualAir
   let engineClock: EngineClock
   let sender: ObservedRadio
+  let phone: VirtualRadio
   let device: VirtualRadio
   let flash: SimulatedFlash
 
@@ -35,7 +36,8 @@ final class World: Sendable {
   ) throws {
     air = VirtualAir(clock: clock, link: link, seed: seed, faults: faults)
     engineClock = EngineClock(clock)
-    sender = ObservedRadio(air.makeRadio(name: "sender"))
+    phone = air.makeRadio(name: "sender")
+    sender = ObservedRadio(phone)
     device = air.makeRadio(name: Self.deviceName)
     self.flash = SimulatedFlash(profile: flash)
     try clock.start { error in Issue.record(error) }
@@ -57,7 +59,8 @@ final class World: Sendable {
 
   /// Prepares a push of `contents` to the device.
   func push(
-    _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceLink.Target = .name(deviceName)
+    _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceLink.Target = .name(deviceName),
+    by radio: (any Radio)? = nil
   ) throws -> PushOperation {
     var objects: [PushObject] = []
     for (index, bytes) in contents.enumerated() {
@@ -67,7 +70,44 @@ final class World: Sendable {
     }
     return try PushOperation(
       objects, transferID: try SHA256Hasher.digest(of: Data(contents.joined())), to: target, options: options,
-      managerOptions: [CBManagerOptionRadioKey: sender], clock: engineClock)
+      managerOptions: [CBManagerOptionRadioKey: radio ?? sender], clock: engineClock)
+  }
+
+  /// Starts a push at this moment of simulated time, which stands still until the push has begun.
+  func start(_ push: PushOperation) -> Task<PushOutcome, Never> {
+    clock.beginActivity()
+    return Task {
+      let task = Task { try await push.run() }
+      var events: [PushEvent] = []
+      for await event in push.events {
+        if events.isEmpty { clock.endActivity() }
+        events.append(event)
+      }
+      if events.isEmpty { clock.endActivity() }
+      return PushOutcome(result: await task.result, events: events)
+    }
+  }
+
+  /// Runs a push, and does `work` at a moment on its way.
+  func run(
+    _ push: PushOperation, after delay: Duration, _ work: @escaping @Sendable () -> Void
+  ) async -> PushOutcome {
+    clock.beginActivity()
+    let timer = clock.schedule(after: delay, work)
+    let task = start(push)
+    clock.endActivity()
+    defer { timer.cancel() }
+    return await task.value
+  }
+}
+
+/// How a push has ended, and what it told.
+struct PushOutcome: Sendable {
+  let result: Result<PushReport, any Error>
+  let events: [PushEvent]
+
+  var error: TransferError? {
+    if case .failure(let error) = result { error as? TransferError } else { nil }
   }
 }
 
@@ -87,10 +127,16 @@ final class Device: Sendable {
     throw TransferError(.radioUnavailable, "the receiver ended before it was ready")
   }
 
+  /// Waits until it ends by itself.
+  func end() async throws { try await task.value }
+
+  /// Tells it to end, at this moment of simulated time.
+  func cancel() { task.cancel() }
+
   /// Ends it, as its user would.
   func stop() async throws {
-    task.cancel()
-    try await task.value
+    cancel()
+    try await end()
   }
 }
 

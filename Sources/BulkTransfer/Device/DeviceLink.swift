@@ -15,6 +15,17 @@ public struct DeviceLink: Sendable {
     /// The device with this identifier.
     case identifier(UUID)
 
+    /// Whether a device is meant. The name that it advertises counts before the one by which it was known, which may be out of date; an
+    /// advertised name may be shortened.
+    public func matches(_ identifier: UUID, advertised: String?, known: String?) -> Bool {
+      switch self {
+      case .name(let name):
+        guard let advertised else { return known == name }
+        return advertised == name || (known == name && name.hasPrefix(advertised))
+      case .identifier(let own): return identifier == own
+      }
+    }
+
     public var description: String {
       switch self {
       case .name(let name): "\u{201C}\(name)\u{201D}"
@@ -71,6 +82,8 @@ public struct DeviceLink: Sendable {
     case subscribed
     /// The step under way has failed, or the link is gone.
     case lost(String)
+    /// The device does not take the session now, in these words; it may later.
+    case refused(TransferError)
     /// The device made something durable since the link came up.
     case progressed
     /// The deadline in ``deadline`` has passed.
@@ -110,7 +123,7 @@ public struct DeviceLink: Sendable {
     case subscribing
     /// Can go to: pausing, failed.
     case running(CarrierKind)
-    /// Waiting before the next attempt. Can go to: connecting.
+    /// Waiting before the next attempt. Can go to: connecting, waitingForRadio.
     case pausing
     /// The end.
     case failed
@@ -118,7 +131,8 @@ public struct DeviceLink: Sendable {
 
   private(set) var step = Step.waitingForRadio
   private(set) var attemptsWithoutProgress = 0
-  private var isKnown = false
+  /// Whether a carrier was ready before.
+  private var hasRun = false
   private let target: Target
   private let configuration: Configuration
 
@@ -139,7 +153,6 @@ public struct DeviceLink: Sendable {
     case .radioUnavailable(let why, let isFinal): return radioUnavailable(why, isFinal: isFinal, now: now)
     case .found:
       guard step == .finding else { return [] }
-      isKnown = true
       return [.stopFinding] + enter(.connecting, [.connect], now)
     case .connected:
       guard step == .connecting else { return [] }
@@ -149,6 +162,8 @@ public struct DeviceLink: Sendable {
       return discovered(hasPSM: hasPSM, now)
     case .unsupported(let what):
       guard isLinked else { return [] }
+      // A device that has offered it before may be on its way up again.
+      if hasRun { return [.disconnect] + lost("the device \(what)", now) }
       return fail(
         .init(.unsupportedDevice, "\(target) \(what)", advice: "check that the right device is meant"))
     case .psm(let psm):
@@ -166,6 +181,8 @@ public struct DeviceLink: Sendable {
       return enter(.running(.gatt), [.start(.gatt)], now)
     case .lost(let why):
       return lost(why, now)
+    case .refused(let error):
+      return lost(error.message, refusal: error, now)
     case .progressed:
       attemptsWithoutProgress = 0
       return []
@@ -174,7 +191,8 @@ public struct DeviceLink: Sendable {
     }
   }
 
-  private var isLinked: Bool {
+  /// Whether there is a link.
+  var isLinked: Bool {
     switch step {
     case .discovering, .readingPSM, .openingChannel, .subscribing, .running: true
     case .waitingForRadio, .finding, .connecting, .pausing, .failed: false
@@ -184,8 +202,10 @@ public struct DeviceLink: Sendable {
   private mutating func enter(_ next: Step, _ actions: [Action], _ now: Duration) -> [Action] {
     step = next
     switch next {
-    case .running, .failed: deadline = nil
-    case .pausing: deadline = now + Self.pause(after: attemptsWithoutProgress)
+    case .running:
+      deadline = nil
+      hasRun = true
+    case .failed: deadline = nil
     default: deadline = now + configuration.stepLimit
     }
     return actions
@@ -201,7 +221,8 @@ public struct DeviceLink: Sendable {
 
   private mutating func radioReady(_ now: Duration) -> [Action] {
     guard step == .waitingForRadio else { return [] }
-    return isKnown ? enter(.connecting, [.connect], now) : enter(.finding, [.find(target)], now)
+    // Also where the device was found before: an adapter that was away may know nothing of it any more.
+    return enter(.finding, [.find(target)], now)
   }
 
   private mutating func radioUnavailable(_ why: String, isFinal: Bool, now: Duration) -> [Action] {
@@ -231,7 +252,9 @@ public struct DeviceLink: Sendable {
     return enter(.subscribing, [.subscribe], now)
   }
 
-  private mutating func lost(_ why: String, _ now: Duration) -> [Action] {
+  private mutating func lost(
+    _ why: String, refusal: TransferError? = nil, _ now: Duration
+  ) -> [Action] {
     guard isLinked || step == .connecting else { return [] }
     attemptsWithoutProgress += 1
     guard configuration.reconnects, attemptsWithoutProgress < configuration.fruitlessAttempts else {
@@ -239,10 +262,14 @@ public struct DeviceLink: Sendable {
       deadline = nil
       let tries = attemptsWithoutProgress > 1 ? " (\(attemptsWithoutProgress) attempts without progress)" : ""
       return [
-        .fail(.init(.disconnected, "the link to \(target) was lost: \(why)\(tries)", isRetriable: true))
+        .fail(
+          refusal
+            ?? .init(.disconnected, "the link to \(target) was lost: \(why)\(tries)", isRetriable: true))
       ]
     }
-    return enter(.pausing, [], now)
+    step = .pausing
+    deadline = now + Self.pause(after: attemptsWithoutProgress, isRefused: refusal != nil)
+    return []
   }
 
   private mutating func deadlinePassed(_ now: Duration) -> [Action] {
@@ -270,9 +297,11 @@ public struct DeviceLink: Sendable {
     }
   }
 
-  /// 100 ms, then doubling, at most 5 s: a device that reboots needs a moment, a person is waiting.
-  private static func pause(after attempts: Int) -> Duration {
-    min(.milliseconds(100) * (1 << min(max(attempts - 1, 0), 6)), .seconds(5))
+  /// 100 ms, then doubling, at most 5 s: a device that reboots needs a moment, a person is waiting. One that is busy with another sender
+  /// needs longer, at least until it notices that a sender has vanished: 1 s, then doubling.
+  private static func pause(after attempts: Int, isRefused: Bool) -> Duration {
+    let first = Duration.milliseconds(isRefused ? 1000 : 100)
+    return min(first * (1 << min(max(attempts - 1, 0), 6)), .seconds(5))
   }
 }
 

@@ -23,35 +23,44 @@ extension PushDriver: CBCentralManagerDelegate {
   ) {
     guard self.peripheral == nil else { return }
     let advertised = advertisementData[CBAdvertisementDataLocalNameKey] as? String
-    switch target {
-    case .name(let name): guard advertised == name || peripheral.name == name else { return }
-    case .identifier(let identifier): guard peripheral.identifier == identifier else { return }
+    guard target.matches(peripheral.identifier, advertised: advertised, known: peripheral.name) else {
+      return
     }
     use(peripheral)
   }
 
   func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral) {
     guard peripheral === self.peripheral else { return }
+    isEnding = false
     handleLink(.connected)
   }
 
   func centralManager(
     _ central: CBCentralManager, didFailToConnect peripheral: CBPeripheral, error: (any Error)?
   ) {
-    guard peripheral === self.peripheral else { return }
+    guard isNews(of: peripheral) else { return }
     handleLink(.lost(error?.localizedDescription ?? "the connection failed"))
   }
 
   func centralManager(
     _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?
   ) {
-    guard peripheral === self.peripheral else { return }
+    guard isNews(of: peripheral) else { return }
     lost(error?.localizedDescription ?? "the connection was ended")
+  }
+
+  /// Whether the end of a connection is one that this side has not asked for.
+  private func isNews(of peripheral: CBPeripheral) -> Bool {
+    guard peripheral === self.peripheral else { return false }
+    defer { isEnding = false }
+    return !isEnding
   }
 
   /// Looks for the target: a known device is connected to at once, any other must advertise first.
   func find(_ target: DeviceLink.Target) {
-    if case .identifier(let identifier) = target,
+    var identifier = known
+    if case .identifier(let wanted) = target { identifier = wanted }
+    if let identifier,
       let known = manager?.retrievePeripherals(withIdentifiers: [identifier]).first
     {
       return use(known)
@@ -61,13 +70,17 @@ extension PushDriver: CBCentralManagerDelegate {
 
   private func use(_ peripheral: CBPeripheral) {
     self.peripheral = peripheral
+    known = peripheral.identifier
     peripheral.delegate = self
     handleLink(.found)
   }
 
   private func lostRadio(_ why: String, isFinal: Bool) {
-    // What was discovered before is not valid any more.
+    // Links end without a word of their own then, and the object may be void afterwards.
     if session != nil { lost(why) }
+    isEnding = false
+    peripheral?.delegate = nil
+    peripheral = nil
     handleLink(.radioUnavailable(why, isFinal: isFinal))
   }
 }

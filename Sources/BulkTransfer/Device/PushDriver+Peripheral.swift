@@ -29,6 +29,7 @@ extension PushDriver: CBPeripheralDelegate {
     _ peripheral: CBPeripheral, didUpdateValueFor characteristic: CBCharacteristic, error: (any Error)?
   ) {
     if characteristic.uuid == HaulService.psm {
+      if let error, !(error is CBATTError) { return failLink(error) }
       let value = error == nil ? characteristic.value : nil
       let octets = value.map { [UInt8]($0) } ?? []
       handleLink(.psm(octets.count == 2 ? UInt16(octets[0]) | UInt16(octets[1]) << 8 : nil))
@@ -45,10 +46,10 @@ extension PushDriver: CBPeripheralDelegate {
     guard characteristic.isNotifying, let control = attributes.control, let data = attributes.data else {
       return
     }
-    carrier = GATTSenderCarrier(peripheral, control: control, data: data) { [weak self] event in
+    let carrier = GATTSenderCarrier(peripheral, control: control, data: data) { [weak self] event in
       self?.carrierTold(event)
     }
-    handleLink(.subscribed)
+    arrived(carrier, .subscribed)
   }
 
   func peripheral(
@@ -64,22 +65,17 @@ extension PushDriver: CBPeripheralDelegate {
 
   func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?) {
     guard let channel, error == nil else {
+      if let error, error.isEndOfLink { return failLink(error) }
       return handleLink(.channelRefused(error?.localizedDescription ?? "it refused the channel"))
     }
     let opened = ChannelSenderCarrier(channel, queue: queue) { [weak self] event in self?.carrierTold(event) }
     guard let opened else { return handleLink(.channelRefused("the channel has no streams")) }
-    carrier = opened
-    handleLink(.channelOpened)
-    // A channel that came too late was not taken.
-    if session == nil, carrier === opened {
-      opened.close()
-      carrier = nil
-    }
+    arrived(opened, .channelOpened)
   }
 
   func peripheral(_ peripheral: CBPeripheral, didModifyServices invalidatedServices: [CBService]) {
     guard invalidatedServices.contains(where: { $0.uuid == HaulService.service }) else { return }
-    manager?.cancelPeripheralConnection(peripheral)
+    disconnect()
     lost("its services have changed")
   }
 
@@ -89,13 +85,23 @@ extension PushDriver: CBPeripheralDelegate {
     case .ready: pump()
     case .lost(let why):
       // The link itself may be up still; a new attempt begins with a new one.
-      if let peripheral { manager?.cancelPeripheralConnection(peripheral) }
+      disconnect()
       lost(why)
     }
   }
 
   private func failLink(_ error: any Error) {
-    if let peripheral { manager?.cancelPeripheralConnection(peripheral) }
+    disconnect()
     lost(error.localizedDescription)
+  }
+}
+
+extension Error {
+  /// Whether a request has failed because its link is gone, which says nothing about what the device would have answered.
+  fileprivate var isEndOfLink: Bool {
+    switch (self as? CBError)?.code {
+    case .notConnected, .peripheralDisconnected, .operationCancelled: true
+    default: false
+    }
   }
 }

@@ -21,9 +21,15 @@ final class PushDriver: NSObject, @unchecked Sendable {
   var link: DeviceLink
   var session: SenderSession?
   var carrier: (any SenderCarrier)?
+  /// A carrier that is there and not in use yet.
+  private var arriving: (any SenderCarrier)?
   var manager: CBCentralManager?
   var peripheral: CBPeripheral?
+  /// The device once it was found.
+  var known: UUID?
   var attributes = HaulAttributes()
+  /// This side has ended the link or the attempt to make one, and was not told of that end yet.
+  var isEnding = false
 
   private var timer: QueueTimer?
   private var continuation: CheckedContinuation<Outcome, Never>?
@@ -73,14 +79,14 @@ final class PushDriver: NSObject, @unchecked Sendable {
   // MARK: From the operation
 
   func start(_ continuation: CheckedContinuation<Outcome, Never>) {
-    guard !isOver else {
-      continuation.resume(returning: .failure(.pushCancelled))
-      return
-    }
-    guard self.continuation == nil, manager == nil else {
+    guard timer == nil else {
       continuation.resume(
         returning: .failure(
           TransferError(.invalidArgument, "a push runs once", advice: "make another operation")))
+      return
+    }
+    guard !isOver else {
+      continuation.resume(returning: .failure(.pushCancelled))
       return
     }
     self.continuation = continuation
@@ -125,7 +131,7 @@ final class PushDriver: NSObject, @unchecked Sendable {
       emit(.connecting(attempt: attempts))
       manager?.connect(peripheral, options: nil)
     case .disconnect:
-      if let peripheral { manager?.cancelPeripheralConnection(peripheral) }
+      disconnect()
     case .discover:
       attributes = HaulAttributes()
       peripheral?.discoverServices([HaulService.service])
@@ -142,19 +148,36 @@ final class PushDriver: NSObject, @unchecked Sendable {
     }
   }
 
-  /// The link, or what the session stood on, is gone.
-  func lost(_ why: String) {
+  /// Ends the link, or the attempt to make one. That end is told later, perhaps when the next attempt is under way, and is no news then.
+  func disconnect() {
+    guard let peripheral, peripheral.state != .disconnected else { return }
+    isEnding = true
+    manager?.cancelPeripheralConnection(peripheral)
+  }
+
+  /// The link, or what the session stood on, is gone; `refusal` where the device has declined in words.
+  func lost(_ why: String, refusal: TransferError? = nil) {
     guard !isOver else { return }
     endSession(TransferError(.disconnected, "the link to \(target) was lost: \(why)", isRetriable: true))
     guard !isOver else { return }
-    emit(.linkLost(why, confirmed: durable[min(verified, durable.count - 1)]))
-    handleLink(.lost(why))
+    if link.isLinked { emit(.linkLost(why, confirmed: durable[min(verified, durable.count - 1)])) }
+    handleLink(refusal.map(DeviceLink.Input.refused) ?? .lost(why))
   }
 
   // MARK: Session
 
+  /// A carrier is there: it is used if the link machine has waited for it, and closed where it comes too late.
+  func arrived(_ carrier: any SenderCarrier, _ input: DeviceLink.Input) {
+    arriving = carrier
+    handleLink(input)
+    arriving?.close()
+    arriving = nil
+  }
+
   private func begin(_ kind: CarrierKind) {
-    guard let carrier else { return handleLink(.lost("the carrier vanished")) }
+    guard let carrier = arriving else { return }
+    arriving = nil
+    self.carrier = carrier
     do throws(TransferError) {
       session = try SenderSession(
         objects: objects.map(\.object), first: verified, transfer: transfer,
@@ -208,8 +231,9 @@ final class PushDriver: NSObject, @unchecked Sendable {
     case .verified(let index, let digest):
       verified = index + 1
       durable[index] = objects[index].object.size
+      _ = link.handle(.progressed, now: clock.now)
       emit(.verified(index: index, name: objects[index].object.name, digest))
-      recordNow()
+      recordIfDue()
     case .finished:
       finish(.success(makeReport()))
     case .failed(let error):
@@ -245,10 +269,14 @@ final class PushDriver: NSObject, @unchecked Sendable {
     switch error.code {
     case .disconnected where isLosing:
       break
-    case .disconnected where error.isRetriable, .refused where error.isRetriable:
-      // The device has forgotten the session, or is busy with one whose end it has yet to notice.
-      if let peripheral { manager?.cancelPeripheralConnection(peripheral) }
+    case .disconnected where error.isRetriable:
+      // The device has forgotten the session.
+      disconnect()
       lost(error.message)
+    case .refused where error.isRetriable:
+      // The device is busy, perhaps with a session whose end it has yet to notice.
+      disconnect()
+      lost(error.message, refusal: error)
     default:
       finish(.failure(error))
     }
@@ -263,10 +291,16 @@ final class PushDriver: NSObject, @unchecked Sendable {
       _ = link.handle(.progressed, now: clock.now)
     }
     let now = clock.now
-    if recordedAt.map({ now - $0 >= options.journalInterval }) ?? true { recordNow() }
+    recordIfDue()
     if let reported, reported.phase == state.phase, now - reported.at < options.progressInterval { return }
     reported = (state.phase, now)
     emit(.progress(state))
+  }
+
+  /// A record is written and fsynced on this very queue: not for each of many small objects.
+  private func recordIfDue() {
+    if let recordedAt, clock.now - recordedAt < options.journalInterval { return }
+    recordNow()
   }
 
   private func recordNow() {

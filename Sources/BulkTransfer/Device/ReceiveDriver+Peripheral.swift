@@ -26,7 +26,7 @@ extension ReceiveDriver: CBPeripheralManagerDelegate {
 
   func peripheralManagerDidStartAdvertising(_ peripheral: CBPeripheralManager, error: (any Error)?) {
     if let error { return fail("advertise as \(options.name)", error) }
-    emit(.ready(name: options.name, psm: publishedPSM))
+    isReady()
   }
 
   func peripheralManager(

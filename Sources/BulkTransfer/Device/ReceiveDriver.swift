@@ -25,6 +25,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   let clock: any TransferClock
   let queue: DispatchQueue
   private let storage: any ReceiverStorage
+  private let storageQueue: StorageQueue
   private let managerOptions: [String: any Sendable]
   private let events: AsyncStream<ReceiveEvent>.Continuation
 
@@ -37,7 +38,10 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   private var continuation: CheckedContinuation<Outcome, Never>?
   private var radioTimer: QueueTimer?
   private var outcome: Outcome?
-  private var hasVerified = false
+  /// Whether the object under way is the last one that its sender has.
+  private var isLastObject = false
+  /// Whether a sender's last object was verified.
+  private var hasServed = false
   private var progressAt: Duration?
 
   init(
@@ -50,6 +54,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     self.clock = clock
     self.queue = queue
     self.events = events
+    storageQueue = StorageQueue(clock: clock, queue: queue)
   }
 
   // MARK: From the operation
@@ -77,8 +82,8 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   /// The adapter is ready: offers a channel first, because its PSM is part of the service.
   func publish() {
     guard outcome == nil else { return }
-    radioTimer?.cancel()
-    publishedPSM = nil
+    // An adapter that was only switched off has kept what was published: twice, it would lead senders astray.
+    withdraw()
     if options.offersChannel {
       manager?.publishL2CAPChannel(withEncryption: false)
     } else {
@@ -105,6 +110,14 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     manager?.add(service)
   }
 
+  private func withdraw() {
+    if let publishedPSM { manager?.unpublishL2CAPChannel(publishedPSM) }
+    publishedPSM = nil
+    if control != nil { manager?.removeAllServices() }
+    control = nil
+    data = nil
+  }
+
   func advertise() {
     manager?.startAdvertising([
       CBAdvertisementDataLocalNameKey: options.name,
@@ -112,11 +125,16 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     ])
   }
 
+  /// The device can be found.
+  func isReady() {
+    radioTimer?.cancel()
+    emit(.ready(name: options.name, psm: publishedPSM))
+  }
+
   /// The adapter is not usable: all links are gone, everything has to be published again.
   func interrupted(_ why: String, isFinal: Bool) {
     guard outcome == nil else { return }
-    for connection in connections { connection.line.handle(.carrierLost) }
-    connections.removeAll()
+    remove { _ in true }
     if isFinal {
       finish(.failure(TransferError(.radioUnavailable, why, advice: "choose a radio with --radio")))
     } else {
@@ -139,13 +157,15 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   ) -> ReceiverLine? {
     guard outcome == nil, connections.count < Self.connectionLimit else { return nil }
     return ReceiverLine(
-      peer: peer, kind: kind, configuration: options.session, storage: storage, clock: clock, queue: queue,
-      send: send,
+      peer: peer, kind: kind, configuration: options.session, storage: storage, storageQueue: storageQueue,
+      clock: clock, queue: queue, send: send,
       tell: { [weak self] event in self?.tell(event, peer: peer, kind: kind) }, close: close)
   }
 
   /// A whole control message of a connection has come.
   func control(_ message: Data, of connection: Connection, refuse: (Data) -> Void) {
+    // Who comes while the last requests are carried out is not served any more.
+    guard outcome == nil else { return }
     if let request = HaulRequest.helloNumber(message),
       let other = connections.first(where: { $0.line !== connection.line && $0.line.isActive })
     {
@@ -160,10 +180,15 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     connection.line.control(message)
   }
 
-  /// A carrier is gone.
+  /// Carriers are gone, or not to be used any more.
   func remove(_ isGone: (Connection) -> Bool) {
-    for connection in connections where isGone(connection) { connection.line.handle(.carrierLost) }
+    let gone = connections.filter(isGone)
     connections.removeAll(where: isGone)
+    for connection in gone {
+      connection.line.handle(.carrierLost)
+      // A channel's handler refers to its connection; closing lets go of it.
+      if case .channel(let carrier) = connection.carrier { carrier.close() }
+    }
   }
 
   // MARK: Reports and end
@@ -180,8 +205,9 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     }
     emit(.session(event, peer: peer, carrier: kind))
     switch event {
-    case .objectVerified: hasVerified = true
-    case .sessionEnded where hasVerified && options.once: finish(.success(()))
+    case .objectStarted(_, let index, let count, _): isLastObject = index + 1 == count
+    case .objectVerified: hasServed = hasServed || isLastObject
+    case .sessionEnded where hasServed && options.once: finish(.success(()))
     default: break
     }
   }
@@ -191,24 +217,18 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     self.outcome = outcome
     radioTimer?.cancel()
     manager?.stopAdvertising()
-    let lines = connections.map(\.line)
-    for line in lines { line.handle(.carrierLost) }
-    awaitQuiet(lines)
+    for connection in connections { connection.line.handle(.carrierLost) }
+    // What is verified is made durable first; a medium that never answers ends with the process.
+    storageQueue.whenIdle { self.end(outcome) }
   }
 
-  /// What is verified is made durable first; a medium that never answers ends with the process.
-  private func awaitQuiet(_ lines: [ReceiverLine]) {
-    guard lines.allSatisfy(\.isQuiet) else {
-      clock.async(on: queue) { self.awaitQuiet(lines) }
-      return
-    }
-    for case .channel(let carrier) in connections.map(\.carrier) { carrier.close() }
-    connections.removeAll()
-    manager?.removeAllServices()
+  private func end(_ outcome: Outcome) {
+    remove { _ in true }
+    withdraw()
     manager?.delegate = nil
     manager = nil
     events.finish()
-    if let outcome { continuation?.resume(returning: outcome) }
+    continuation?.resume(returning: outcome)
     continuation = nil
   }
 }

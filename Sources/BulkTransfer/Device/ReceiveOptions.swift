@@ -8,7 +8,7 @@ public struct ReceiveOptions: Hashable, Sendable {
   public var session: ReceiverConfiguration
   /// Whether an L2CAP channel is offered beside GATT.
   public var offersChannel = true
-  /// End after the first session in which an object was verified.
+  /// End after the session in which the last object of a sender was verified, over as many links as that takes.
   public var once = false
   /// How long the adapter may take to be ready.
   public var radioLimit: Duration = .seconds(10)

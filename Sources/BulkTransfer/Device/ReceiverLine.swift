@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
 
-/// One carrier of a receiver: its session, its storage, its timer.
+/// One carrier of a receiver: its session, its place in the storage, its timer.
 // Sendable: everything is touched on `queue` only.
 final class ReceiverLine: @unchecked Sendable {
   /// Who is at the other end.
@@ -11,16 +11,13 @@ final class ReceiverLine: @unchecked Sendable {
   private var session: ReceiverSession
   private let storage: any ReceiverStorage
   private let worker: StorageWorker
+  private let storageQueue: StorageQueue
   private let clock: any TransferClock
-  private let queue: DispatchQueue
   private let send: (Data) -> Void
   private let tell: (ReceiverSession.Event) -> Void
   private let close: () -> Void
   private var timer: QueueTimer?
-  private var requests: [StorageRequest] = []
-  private var isWorking = false
   private var isDraining = false
-  private var mediumTimer: TransferTimer?
 
   /// Makes a line.
   ///
@@ -30,14 +27,15 @@ final class ReceiverLine: @unchecked Sendable {
   ///   - close: ends the carrier.
   init(
     peer: UUID, kind: CarrierKind, configuration: ReceiverConfiguration, storage: any ReceiverStorage,
-    clock: any TransferClock, queue: DispatchQueue, send: @escaping (Data) -> Void,
+    storageQueue: StorageQueue, clock: any TransferClock, queue: DispatchQueue,
+    send: @escaping (Data) -> Void,
     tell: @escaping (ReceiverSession.Event) -> Void, close: @escaping () -> Void
   ) {
     self.peer = peer
     self.kind = kind
     self.storage = storage
+    self.storageQueue = storageQueue
     self.clock = clock
-    self.queue = queue
     self.send = send
     self.tell = tell
     self.close = close
@@ -75,43 +73,10 @@ final class ReceiverLine: @unchecked Sendable {
     switch action {
     case .sendControl(let message): send(message)
     case .storage(let request):
-      requests.append(request)
-      work()
+      // Held until it is answered: what was verified is made durable also where the carrier is gone.
+      storageQueue.add(request, by: worker) { self.handle(.storage($0)) }
     case .event(let event): tell(event)
     case .closeCarrier: close()
     }
   }
-
-  // MARK: Storage
-
-  /// Carries out requests one after another, each in a turn of its own, so that messages are answered between them.
-  private func work() {
-    guard !isWorking, !requests.isEmpty else { return }
-    isWorking = true
-    clock.async(on: queue) { self.workOnce() }
-  }
-
-  private func workOnce() {
-    let (report, busy) = worker.perform(requests.removeFirst())
-    guard busy > .zero, let report else {
-      finishWork(report)
-      return
-    }
-    if busy >= .milliseconds(500) {
-      handle(.storage(StorageReport(object: report.object, result: .busy(busy))))
-    }
-    mediumTimer = clock.schedule(after: busy) { [clock, queue] in
-      clock.async(on: queue) { self.finishWork(report) }
-    }
-  }
-
-  private func finishWork(_ report: StorageReport?) {
-    isWorking = false
-    mediumTimer = nil
-    if let report { handle(.storage(report)) }
-    work()
-  }
-
-  /// Whether every request was carried out.
-  var isQuiet: Bool { !isWorking && requests.isEmpty }
 }

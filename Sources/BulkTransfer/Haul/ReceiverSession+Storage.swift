@@ -43,11 +43,15 @@ extension ReceiverSession {
     epoch = epoch.next
     incoming?.opened(durable: durable, epoch: epoch)
     accept(now: now)
+    announceStart(of: object, from: durable)
+    advance(now: now)
+  }
+
+  private mutating func announceStart(of object: Incoming, from offset: UInt64) {
     emit(
       .event(
         .objectStarted(
-          object.identity, index: Int(object.offer.index), count: Int(object.offer.count), from: durable)))
-    advance(now: now)
+          object.identity, index: Int(object.offer.index), count: Int(object.offer.count), from: offset)))
   }
 
   /// Makes durable what is due, and goes on to the comparison when everything is.
@@ -96,6 +100,7 @@ extension ReceiverSession {
       incoming?.isKnown = true
       incoming?.phase = .complete
       accept(now: now)
+      announceStart(of: object, from: object.offer.size)
     case (.committing, false):
       incoming?.phase = .complete
     default:
@@ -196,6 +201,9 @@ extension HaulRefusalCode {
   fileprivate init?(opening error: TransferError) {
     switch error.code {
     case .refused: self = .policy
+    case .objectTooLarge: self = .tooLarge
+    case .nameNotAcceptable: self = .badName
+    case .nameTaken: self = .nameExists
     case .diskFull: self = .noSpace
     case .locked: self = .inUse
     default: return nil

@@ -44,7 +44,7 @@ public struct ReceiverSession: Sendable {
   public enum Event: Hashable, Sendable {
     /// A sender has opened a session.
     case sessionStarted
-    /// An object is being received from an offset on; above 0 it is resumed.
+    /// An object is being received from an offset on; above 0 it is resumed, and at its size it is there already.
     case objectStarted(ReceivedObject, index: Int, count: Int, from: UInt64)
     /// Octets that have arrived, and that are durable.
     case progress(received: UInt64, durable: UInt64)

@@ -129,4 +129,63 @@ struct DeviceLinkTests {
     let failure = error(machine.handle(.radioUnavailable("no adapter", isFinal: true), now: .zero))
     #expect(failure?.code == .radioUnavailable)
   }
+
+  @Test("a refusal is tried again after longer pauses, and is the error in the end")
+  func refusal() {
+    let busy = TransferError(.refused, "another sender is being served", isRetriable: true)
+    var machine = Self.machine(.gatt) { $0.fruitlessAttempts = 4 }
+    _ = discovered(&machine, hasPSM: false)
+    var now = Duration.zero
+    for attempt in 1...4 {
+      #expect(machine.handle(.subscribed, now: now) == [.start(.gatt)])
+      let actions = machine.handle(.refused(busy), now: now)
+      guard attempt < 4 else {
+        #expect(actions == [.fail(busy)])
+        return
+      }
+      let due = machine.deadline ?? .zero
+      #expect(due - now >= .seconds(1))
+      now = due
+      #expect(machine.handle(.deadline, now: now) == [.connect])
+      _ = machine.handle(.connected, now: now)
+      _ = machine.handle(.discovered(hasPSM: false), now: now)
+    }
+  }
+
+  @Test("looks for the device again after the adapter was away, whatever the step")
+  func findsAgain() {
+    for steps in 0...4 {
+      var machine = Self.machine(.gatt)
+      _ = machine.handle(.radioReady, now: .zero)
+      let inputs: [DeviceLink.Input] = [.found, .connected, .discovered(hasPSM: false), .subscribed]
+      for input in inputs.prefix(steps) { _ = machine.handle(input, now: .zero) }
+      #expect(machine.handle(.radioUnavailable("powered off", isFinal: false), now: .seconds(1)).isEmpty)
+      #expect(machine.handle(.radioReady, now: .seconds(2)) == [.find(.name("bench-1"))])
+      #expect(machine.deadline == .seconds(12))
+    }
+  }
+
+  @Test("a device that lacks the service after it had it is given another chance")
+  func serviceMissing() {
+    var machine = Self.machine(.gatt)
+    _ = discovered(&machine, hasPSM: false)
+    _ = machine.handle(.subscribed, now: .zero)
+    _ = machine.handle(.lost("supervision timeout"), now: .zero)
+    _ = machine.handle(.deadline, now: .seconds(1))
+    _ = machine.handle(.connected, now: .seconds(1))
+    #expect(
+      machine.handle(.unsupported("does not offer the haul service"), now: .seconds(1)) == [.disconnect])
+    #expect(machine.handle(.deadline, now: .seconds(2)) == [.connect])
+  }
+
+  @Test(
+    "the advertised name counts before one that is out of date, and may be shortened",
+    arguments: [
+      ("bench-1", nil, true), ("bench-1", "bench-9", true), (nil, "bench-1", true), ("ben", "bench-1", true),
+      ("bench-2", "bench-1", false), ("ben", nil, false), (nil, nil, false), ("bench-10", "bench-10", false),
+    ] as [(String?, String?, Bool)])
+  func names(advertised: String?, known: String?, isMeant: Bool) {
+    let target = DeviceLink.Target.name("bench-1")
+    #expect(target.matches(UUID(), advertised: advertised, known: known) == isMeant)
+  }
 }

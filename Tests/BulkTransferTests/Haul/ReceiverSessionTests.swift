@@ -391,6 +391,27 @@ struct ReceiverSessionTests {
     withExtendedLifetime(other) {}
   }
 
+  @Test(
+    "An object that the storage does not take is refused for its reason",
+    arguments: [
+      (TransferError.Code.objectTooLarge, HaulRefusalCode.tooLarge), (.nameNotAcceptable, .badName),
+      (.nameTaken, .nameExists), (.diskFull, .noSpace), (.locked, .inUse), (.refused, .policy),
+    ])
+  func storageRefusals(code: TransferError.Code, expected: HaulRefusalCode) throws {
+    var bench = try ReceiverBench()
+    bench.holdsStorage = true
+    bench.hello()
+    bench.offerObject()
+    let object = try #require(bench.requests.last).object
+    bench.tell(.storage(StorageReport(object: object, result: .failed(TransferError(code, "not this one")))))
+    guard case .refused(let refusal) = bench.lastReply else {
+      Issue.record("not refused but \(String(describing: bench.lastReply))")
+      return
+    }
+    #expect(refusal.code == expected)
+    #expect(refusal.text == "not this one")
+  }
+
   @Test("What is durable is told soon, and a gigabyte does not need a sync for each segment")
   func syncPolicy() throws {
     var bench = try ReceiverBench(size: 3 << 20)
