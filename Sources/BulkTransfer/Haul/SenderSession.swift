@@ -187,7 +187,8 @@ public struct SenderSession: Sendable {
   ///
   /// - Parameters:
   ///   - limit: octets that the carrier takes in one packet (GATT) or record (L2CAP) at this moment, at least 20.
-  ///   - read: reads the object's octets; called at most once, for a block of up to 4 MiB, and not for each packet.
+  ///   - read: reads the object's octets; called for whole blocks of 64 KiB, or for whole segments where checksums are known, and not for
+  ///     each packet.
   /// - Returns: what is to be handed to the carrier at once; nil if there is nothing to send now. An error of `read` makes the session
   ///   tell the receiver and end with it: take the actions.
   public mutating func nextPacket(limit: Int, now: Duration, read: ObjectReader) -> Record? {

@@ -260,12 +260,20 @@ struct ReceiverSessionTests {
     var bench = try ReceiverBench()
     bench.hello()
     bench.offerObject()
-    bench.sync(session: 98)
-    bench.sync(epoch: 9)
-    bench.sync(offset: 1)
+    let epoch = bench.session.epoch
+    let wrong = [
+      SyncPacket(session: 98, epoch: epoch, offset: 0), SyncPacket(session: 99, epoch: epoch.next, offset: 0),
+      SyncPacket(session: 99, epoch: epoch, offset: 1),
+    ]
+    for sync in wrong {
+      bench.tell(.packet(sync.encoded))
+      bench.ask { .query(request: $0) }
+      #expect(bench.lastReceipt?.state == .waitingForSync)
+    }
     bench.send(bench.stream())
     bench.ask { .query(request: $0) }
     #expect(bench.lastReceipt?.state == .waitingForSync)
+    #expect(bench.lastReceipt?.epoch == epoch)
     #expect(bench.lastReceipt?.received == 0)
     bench.sync()
     bench.send(bench.stream())

@@ -20,6 +20,12 @@ extension HaulWorld {
       case .event(let event):
         note("receiver: \(event)")
         counts.events.append(event)
+        if case .objectFailed(let object, let error) = event, error.code == .verificationFailed {
+          // What was found damaged is thrown away, whether or not the sender hears of it.
+          for index in outgoing.indices where outgoing[index].sha256 == object.sha256 {
+            discarded.insert(index)
+          }
+        }
       case .closeCarrier: cut()
       }
     }

@@ -76,6 +76,7 @@ extension HaulWorld {
       counts.resumedFrom.append(durable)
       lastProgress = nil
       // What was called durable has to be there again, unless it was found damaged and thrown away as a whole.
+      if discarded.remove(index) != nil { self.durable[index] = 0 }
       if durable < self.durable[index] ?? 0 {
         violate("object \(index) goes on at \(durable), \(self.durable[index] ?? 0) was called durable")
       }
@@ -96,7 +97,6 @@ extension HaulWorld {
 
   private func end(_ error: TransferError) {
     lastError = error
-    if error.code == .verificationFailed { durable[sender?.objectIndex ?? 0] = 0 }
     meter = sender?.meter
     sender = nil
     senderNumber += 1

@@ -68,6 +68,8 @@ final class HaulWorld {
   var lastProgress: ProgressState?
   /// The farthest offset that was called durable, for each object.
   var durable: [Int: UInt64] = [:]
+  /// Objects that the receiver has thrown away since their last ACCEPT.
+  var discarded: Set<Int> = []
 
   // The receiver.
   var receiver: ReceiverSession
