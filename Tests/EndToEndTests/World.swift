@@ -78,13 +78,17 @@ final class World: Sendable {
     clock.beginActivity()
     return Task {
       let task = Task { try await push.run() }
-      var events: [PushEvent] = []
-      for await event in push.events {
+      return await withTaskCancellationHandler {
+        var events: [PushEvent] = []
+        for await event in push.events {
+          if events.isEmpty { clock.endActivity() }
+          events.append(event)
+        }
         if events.isEmpty { clock.endActivity() }
-        events.append(event)
+        return PushOutcome(result: await task.result, events: events)
+      } onCancel: {
+        task.cancel()
       }
-      if events.isEmpty { clock.endActivity() }
-      return PushOutcome(result: await task.result, events: events)
     }
   }
 

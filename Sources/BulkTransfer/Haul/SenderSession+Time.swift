@@ -12,7 +12,7 @@ extension SenderSession {
     case .greeting, .offering, .streaming, .verifying:
       if isPaused {
         // A receiver that answers the keep-alive is there; nothing else can be expected of it.
-        return pending.map { $0.since + configuration.idleLimit }
+        return pending.map { max($0.since, busyUntil) + configuration.idleLimit }
       }
       return max(confirmedAt, busyUntil) + configuration.idleLimit
     }

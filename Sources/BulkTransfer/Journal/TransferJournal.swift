@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The folder in which records of unfinished transfers are kept, one file a transfer and device.
 public struct TransferJournal: Sendable {
-  /// A longer record is refused unread, in bytes.
-  static let longestRecord = 1 << 22
+  /// A longer record is refused unread, in bytes. One with the most objects, their longest paths all escaped, is shorter.
+  static let longestRecord = 1 << 25
 
   /// One file of the folder: a record, or why there is none to be had.
   public struct Entry: Sendable {

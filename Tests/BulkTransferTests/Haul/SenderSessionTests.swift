@@ -253,6 +253,20 @@ struct SenderSessionTests {
     #expect(endless.now >= .seconds(600) && endless.now < .seconds(630))
   }
 
+  @Test("BUSY counts also while the user pauses, before the object is accepted and after")
+  func busyWhilePaused() throws {
+    var bench = try SenderBench()
+    bench.welcome()
+    bench.tell(.pause)
+    bench.hear(.busy(request: bench.session.lastRequest, seconds: 60))
+    bench.wait(until: .seconds(65))
+    #expect(bench.outcome == nil)
+    bench.accept()
+    #expect(bench.packets().isEmpty)
+    bench.tell(.resume)
+    #expect(!bench.packets().isEmpty)
+  }
+
   @Test("Progress while the receiver is busy does not shorten the time that it has asked for")
   func busyThenProgress() throws {
     var bench = try SenderBench()

@@ -51,6 +51,22 @@ struct TransferJournalTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: journal.directory) == [])
   }
 
+  @Test("the largest record that can be written can be read")
+  func largest() throws {
+    let folder = try TemporaryFolder()
+    let journal = TransferJournal(directory: folder.path)
+    var object = try Self.record().objects[0]
+    object.path = "/" + String(repeating: "\u{1}", count: 4095)
+    object.name = String(repeating: "\u{2}", count: TransferManifest.Object.longestName)
+    let record = try TransferRecord(
+      device: .init(name: "bench-1"),
+      objects: [TransferRecord.Object](repeating: object, count: TransferManifest.mostObjects),
+      started: Self.instant)
+    let claim = try journal.claim(record.transferID, device: record.device)
+    try claim.save(record)
+    #expect(try claim.load() == record)
+  }
+
   @Test("a second run of the same transfer to the same device is refused, another device is not")
   func locked() throws {
     let folder = try TemporaryFolder()
