@@ -3,7 +3,7 @@ import Testing
 
 @testable import BluehaulTool
 
-@Suite(.timeLimit(.minutes(2))) struct ProcessTests {
+@Suite(.timeLimit(.minutes(15))) struct ProcessTests {
   @Test(
     "exit codes leave the process",
     arguments: [(["--version"], 0), (["help", "exit-codes"], 0), (["nonsense"], 2), ([], 2)]

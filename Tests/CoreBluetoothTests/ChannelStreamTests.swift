@@ -35,7 +35,7 @@ private func pattern(_ count: Int) -> Data {
   Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ChannelStreamTests {
+@Suite(.timeLimit(.minutes(15))) struct ChannelStreamTests {
   @Test func arriveUnopened() async throws {
     let rig = ChannelRig()
     rig.far.feed(Data([1]))

@@ -2,7 +2,7 @@ import CoreBluetooth
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ConnectionTests {
+@Suite(.timeLimit(.minutes(15))) struct ConnectionTests {
   @Test(arguments: QueueKind.allCases)
   func goesThroughItsStates(kind: QueueKind) async throws {
     let rig = try await CentralRig(kind)

@@ -2,7 +2,7 @@ import CoreBluetooth
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct PeripheralManagerTests {
+@Suite(.timeLimit(.minutes(15))) struct PeripheralManagerTests {
   @Test(arguments: QueueKind.allCases)
   func publishesWhatItWasGiven(kind: QueueKind) async throws {
     let rig = try await PeripheralRig(kind)

@@ -26,7 +26,7 @@ import Testing
   }
 
   /// A device and a phone that share nothing but the words.
-  @Test(.timeLimit(.minutes(1)))
+  @Test(.timeLimit(.minutes(15)))
   func managersMeetByTheSameWords() async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
       "air-\(UInt32.random(in: 0 ... .max))")

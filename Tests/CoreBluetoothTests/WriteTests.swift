@@ -3,7 +3,7 @@ import Radio
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct WriteTests {
+@Suite(.timeLimit(.minutes(15))) struct WriteTests {
   @Test func limitsFollowTheLink() async throws {
     let rig = try await CentralRig()
     let (peripheral, _) = try await rig.explored()
