@@ -49,6 +49,11 @@ final class HostState {
     self.surroundings = surroundings
   }
 
+  // Adapters and the ends of their links hold each other.
+  deinit {
+    for adapter in adapters.values { (adapter.linksAsCentral, adapter.linksAsPeripheral) = ([:], [:]) }
+  }
+
   func makeIdentity() -> UInt64 {
     lastIdentity += 1
     return lastIdentity

@@ -7,7 +7,7 @@ import Testing
   @Test("an air that is released while a link is up leaves nothing behind")
   func releasedWithLink() throws {
     weak var core: HostCore?
-    weak var end: HostLink?
+    let ends = Ends()
     do {
       let clock = VirtualClock(.lockStep)
       let air = VirtualAir(clock: clock)
@@ -22,16 +22,23 @@ import Testing
       }
       #expect(isUp)
       core = phone.core
-      end = phone.core.run { host in Unchecked(value: host.links.values.first) }.value
-      #expect(end != nil)
+      phone.core.run { host in
+        ends.central = host.adapters.values.compactMap { $0.linksAsCentral.values.first }.first
+        ends.peripheral = host.adapters.values.compactMap { $0.linksAsPeripheral.values.first }.first
+      }
+      #expect(ends.count == 2)
       withExtendedLifetime((central, peripheral)) {}
     }
-    #expect(core == nil)
-    #expect(end == nil)
+    let isCoreGone = core == nil
+    #expect(isCoreGone)
+    #expect(ends.count == 0)
   }
 
-  /// Carries a reference out of the lock, for looking whether it still lives only.
-  private struct Unchecked: @unchecked Sendable {
-    weak var value: HostLink?
+  /// Both ends of a link, seen from outside.
+  private final class Ends {
+    weak var central: HostLink?
+    weak var peripheral: HostLink?
+
+    var count: Int { (central == nil ? 0 : 1) + (peripheral == nil ? 0 : 1) }
   }
 }
