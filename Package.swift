@@ -84,7 +84,8 @@ var targets: [Target] = [
       name: "make-sample-image", dependencies: ["BluehaulTool", "BulkTransfer"],
       path: "samples/make-image", swiftSettings: settings),
     .testTarget(
-      name: "BluehaulToolTests", dependencies: ["BluehaulTool", "BulkTransfer"],
+      name: "BluehaulToolTests",
+      dependencies: ["BluehaulTool", "BulkTransfer", "Radio", "VirtualRadio"],
       swiftSettings: settings),
 
     // The engine on Core Bluetooth on the simulated radio, whole.

@@ -64,6 +64,8 @@ extension TransferError.Code {
   public static let unsupportedDevice = Self(rawValue: "unsupported-device")
   /// The device has refused in words.
   public static let refused = Self(rawValue: "refused")
+  /// The device's storage is full or has failed.
+  public static let deviceStorage = Self(rawValue: "device-storage")
   /// The device has broken the protocol.
   public static let protocolViolation = Self(rawValue: "protocol-violation")
 

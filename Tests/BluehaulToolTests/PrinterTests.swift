@@ -110,7 +110,7 @@ private func percentages(in text: String) -> [Int] {
     #expect(drawn.count > 100)
     #expect(drawn.dropLast().allSatisfy { !$0.contains("\n") && $0.count < 80 })
     #expect(
-      drawn.contains("fw.bin [========         ] 50 %  50.0 KiB of 100.0 KiB  10.0 KiB/s  5.0 s left"))
+      drawn.contains("fw.bin [========        ] 50 %  50.0 KiB of 100.0 KiB  10.0 KiB/s  5.0 s left"))
   }
 
   @Test(arguments: [1, 10, 20, 40, 60, 120])
@@ -201,8 +201,9 @@ private func percentages(in text: String) -> [Int] {
       ])
   }
 
-  @Test func thePercentageFollowsTheSameRules() {
+  @Test func thePercentageFollowsTheSameRules() throws {
     let lines = print(transfer(chunks: 1000, total: 102_400))
+    try Documentation.check(lines)
     let shown = lines.compactMap { line in
       line.split(separator: "\"percent\":").last.flatMap { Int($0.prefix { $0.isNumber }) }
     }

@@ -29,6 +29,7 @@ import Testing
       let run = await ToolRun("status", variables: ["XDG_STATE_HOME": state])
       #expect(run.code == .success)
       #expect(run.output == "nothing is unfinished\n")
+      try Documentation.check(await ToolRun("status", "--json", variables: ["XDG_STATE_HOME": state]).lines)
     }
   }
 
@@ -49,6 +50,7 @@ import Testing
 
           """)
       let json = await ToolRun("status", "--json", variables: ["HOME": "/", "XDG_STATE_HOME": state])
+      try Documentation.check(json.lines)
       let object = try #require(
         try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
       #expect(object["event"] as? String == "unfinished")
@@ -69,6 +71,7 @@ import Testing
       #expect(run.output == "")
       #expect(run.errors.hasPrefix("warning: "))
       #expect(run.errors.contains("0-1.json"))
+      try Documentation.check(await ToolRun("status", "--json", variables: ["XDG_STATE_HOME": state]).lines)
     }
   }
 

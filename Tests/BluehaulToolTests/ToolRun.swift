@@ -1,3 +1,5 @@
+import Radio
+
 @testable import BluehaulTool
 
 /// One run of the tool within the test's process.
@@ -12,15 +14,26 @@ struct ToolRun {
     await self.init(arguments, variables: variables, columns: columns)
   }
 
-  init(_ arguments: [String], variables: [String: String] = [:], columns: Int? = nil) async {
-    let output = MemorySink()
+  /// - Parameters:
+  ///   - output: where the output goes, for who wants to see it while the tool runs.
+  ///   - radio: makes the radios that the tool asks for.
+  init(
+    _ arguments: [String], variables: [String: String] = [:], columns: Int? = nil, output: MemorySink? = nil,
+    interrupts: Interrupts = Interrupts(exit: {}),
+    radio: (@Sendable (RadioRequest) throws -> any Radio)? = nil
+  ) async {
+    let output = output ?? MemorySink()
     let errors = MemorySink()
     let start = ContinuousClock.now
     var environment = ToolEnvironment(
       variables: variables, output: output, errors: errors, terminalColumns: nil,
       now: { ContinuousClock.now - start })
     if let columns { environment.terminalColumns = { columns } }
-    code = await Bluehaul.run(arguments, in: environment, interrupts: Interrupts(exit: {}))
+    if let radio {
+      environment.radio = radio
+      environment.deviceRadio = radio
+    }
+    code = await Bluehaul.run(arguments, in: environment, interrupts: interrupts)
     self.output = output.text
     self.errors = errors.text
   }

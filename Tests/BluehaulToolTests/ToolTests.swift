@@ -22,13 +22,14 @@ import Testing
     #expect(run.errors.hasPrefix("bluehaul: bluehaul needs a command: "))
   }
 
-  @Test func wrongUsageInJSONIsAnObjectToo() async {
+  @Test func wrongUsageInJSONIsAnObjectToo() async throws {
     let run = await ToolRun("help", "nonsense", "--json")
     #expect(run.code == .usage)
     #expect(
       run.output == #"{"event":"error","code":"usage","message":"there is no help on \"nonsense\"","#
         + #""advice":"see bluehaul --help","exit":2}"# + "\n")
     #expect(run.errors == "bluehaul: there is no help on \"nonsense\"\nsee bluehaul --help\n")
+    try Documentation.check(run.lines)
   }
 
   @Test func versionIsOneLine() async {
@@ -65,7 +66,7 @@ import Testing
       (.diskFull, 9), (.damagedState, 9), (.locked, 8), (.radioUnavailable, 4), (.deviceNotFound, 4),
       (.disconnected, 7), (.timedOut, 7), (.unsupportedDevice, 5), (.refused, 5), (.protocolViolation, 5),
       (.verificationFailed, 6), (.cancelled, 130), (.objectTooLarge, 5), (.nameNotAcceptable, 5),
-      (.nameTaken, 5),
+      (.nameTaken, 5), (.deviceStorage, 5),
     ] as [(TransferError.Code, Int32)])
   func exitCodes(code: TransferError.Code, exit: Int32) {
     let failure = Failure(TransferError(code, "something \u{1B}[2Jhappened", advice: "do\nthat"))

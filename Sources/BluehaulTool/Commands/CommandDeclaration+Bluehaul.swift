@@ -6,5 +6,7 @@ extension CommandDeclaration {
       GlobalOptions.section,
       Section(title: "Other options", options: [ArgumentParser.version.declaration]),
     ],
-    subcommands: [.status, .help])
+    subcommands: [
+      .demo, .scan, .push, .resume, .status, .receive, .inspect, .manifest, .help,
+    ])
 }

@@ -18,9 +18,22 @@ enum RadioOptions {
     }
   }
 
+  /// How the time of an air between processes passes; they cannot share one that stands still.
+  enum SharedClockChoice: String, CaseIterable, Sendable {
+    case real, unpaced
+
+    var mode: VirtualClock.Mode { self == .real ? .realTime : .unpaced }
+  }
+
   /// Words that are a fault plan by themselves; several are joined.
   struct FaultWords: Hashable, Sendable {
     let words: String
+  }
+
+  /// A link, and which of its values were said.
+  struct LinkWords: Hashable, Sendable {
+    let parameters: LinkParameters
+    let keys: Set<String>
   }
 
   static let variable = "COREBLUETOOTH_RADIO"
@@ -39,9 +52,35 @@ enum RadioOptions {
   static let capture = Option(
     "capture", .text("FILE"), "Record what is on the air, as btsnoop for Wireshark")
 
-  static func plan(_ arguments: ParsedArguments) throws -> FaultPlan {
-    try FaultPlan(parsing: arguments.all(fault).map(\.words).joined(separator: ","))
+  /// Bytes per second that a simulated link carries at best.
+  static func ceiling(of link: LinkParameters, _ carrier: CarrierKind) -> Double {
+    switch carrier {
+    case .gatt: LinkCeiling(link).writesWithoutResponse().sustained
+    case .l2cap: LinkCeiling(link).channel(sdu: 65535).sustained
+    }
   }
+
+  static let sharedClock = Option(
+    "clock", .oneOf(SharedClockChoice.self), "How the time of the simulated link passes (real)")
+  static let senderLink = Option(
+    "link", .link,
+    "What this end of the simulated link can do: mtu, dle, packets, encrypted, per, queue; see help link")
+  /// For commands that only listen.
+  static let listeningSection = CommandDeclaration.Section(
+    title: "Radio options", options: [radio.declaration])
+  /// For commands that send.
+  static let senderSection = CommandDeclaration.Section(
+    title: "Radio options",
+    options: [
+      radio.declaration, senderLink.declaration, fault.declaration, capture.declaration,
+    ])
+  /// For the device, whose process simulates the link.
+  static let deviceSection = CommandDeclaration.Section(
+    title: "Radio options",
+    options: [
+      radio.declaration, link.declaration, fault.declaration, sharedClock.declaration, seed.declaration,
+      capture.declaration,
+    ])
 
   static func capture(_ arguments: ParsedArguments, printer: any EventPrinter) throws -> BTSnoopWriter? {
     guard let path = arguments[capture] else { return nil }
@@ -55,11 +94,14 @@ enum RadioOptions {
   }
 }
 
-extension ValueSyntax where Value == LinkParameters {
+extension ValueSyntax where Value == RadioOptions.LinkWords {
   static var link: Self {
     Self("KEY=VALUE,...") { text throws(InvalidValue) in
       do throws(SettingError) {
-        return try LinkParameters(parsing: text)
+        let keys = text.split(separator: ",").map { item in
+          item.prefix { $0 != "=" }.filter { !$0.isWhitespace }.lowercased()
+        }
+        return RadioOptions.LinkWords(parameters: try LinkParameters(parsing: text), keys: Set(keys))
       } catch {
         throw InvalidValue("describes no link: \(error)")
       }

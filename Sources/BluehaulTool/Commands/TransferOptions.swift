@@ -31,7 +31,20 @@ enum TransferOptions {
   static let range = Option(
     "range", .addressRange, "Addresses to take from an Intel HEX file: 0x26000-0x3FFFF or 0x26000+64KiB")
 
-  static func configuration(_ arguments: ParsedArguments) throws(TransferError) -> HaulConfiguration {
+  static func image(_ arguments: ParsedArguments) -> ImageFile.Options {
+    ImageFile.Options(treatsAsRaw: arguments[raw], range: arguments[range])
+  }
+
+  static func push(_ arguments: ParsedArguments) throws(TransferError) -> PushOptions {
+    var options = PushOptions()
+    options.haul = try haul(arguments)
+    if let choice = arguments[via] { options.link.choice = choice }
+    if let limit = arguments[timeout] { options.link.stepLimit = limit }
+    if let count = arguments[attempts] { options.link.fruitlessAttempts = count }
+    return options
+  }
+
+  private static func haul(_ arguments: ParsedArguments) throws(TransferError) -> HaulConfiguration {
     var configuration = HaulConfiguration()
     if let size = arguments[segment] { configuration.segmentPower = UInt8(size.trailingZeroBitCount) }
     if let size = arguments[receipts] { configuration.receiptInterval = size }

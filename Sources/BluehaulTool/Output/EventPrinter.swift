@@ -3,6 +3,9 @@ protocol EventPrinter: Sendable {
   /// Tells one thing.
   func show(_ report: Report)
 
+  /// Says that what follows is of another transfer, whose percentage begins anew.
+  func begin()
+
   /// Shows where a transfer stands; the printer chooses which of many calls become output.
   func show(_ progress: TransferProgress)
 

@@ -35,6 +35,8 @@ final class JSONPrinter: EventPrinter {
     write([JSONValue.Member("event", .string(report.event))] + report.members)
   }
 
+  func begin() { state.withLock { $0 = State() } }
+
   func show(_ progress: TransferProgress) {
     guard verbosity != .quiet else { return }
     let time = now()

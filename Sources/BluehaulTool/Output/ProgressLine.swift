@@ -14,15 +14,16 @@ enum ProgressLine {
       return Printable.prefix(of: phaseWords(progress) + " …", columns: max(0, columns))
     }
     let behind = "\(percent < 10 ? "  " : " ")\(percent) %  " + figures(progress).joined(separator: "  ")
-    let name = title(of: progress, limit: max(8, columns / 4))
-    // As wide as the usual figures leave it, so that it does not change with every digit.
-    let width = min(30, columns - Printable.width(of: name) - 56)
-    guard width >= 8, width + Printable.width(of: name) + behind.count + 3 <= columns else {
-      return Printable.prefix(of: String(behind.drop { $0 == " " }), columns: max(0, columns))
+    // The bar is as wide as the usual figures leave it, so that it does not change with every digit; the name goes first.
+    for name in [title(of: progress, limit: max(8, columns / 4)) + " ", ""] {
+      let used = Printable.width(of: name)
+      let width = min(30, columns - used - 56)
+      guard width >= 8, used + 2 + width + behind.count <= columns else { continue }
+      let filled = width * percent / 100
+      let bar = String(repeating: "=", count: filled) + String(repeating: " ", count: width - filled)
+      return "\(name)[\(bar)]\(behind)"
     }
-    let filled = width * percent / 100
-    let bar = String(repeating: "=", count: filled) + String(repeating: " ", count: width - filled)
-    return "\(name) [\(bar)]\(behind)"
+    return Printable.prefix(of: String(behind.drop { $0 == " " }), columns: max(0, columns))
   }
 
   /// What is said once, at the end: the only place of 100 %.

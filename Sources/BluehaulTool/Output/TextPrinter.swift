@@ -51,6 +51,14 @@ final class TextPrinter: EventPrinter {
     }
   }
 
+  func begin() {
+    state.withLock { state in
+      state.meter = PercentMeter()
+      state.plain = PlainProgress()
+      state.lastPhase = nil
+    }
+  }
+
   func show(_ progress: TransferProgress) {
     guard verbosity != .quiet else { return }
     let time = now()

@@ -25,10 +25,13 @@ public struct ExitCode: RawRepresentable, Hashable, Sendable {
       "A file cannot be used: missing, unreadable, of the wrong kind, malformed, or changed meanwhile."
     ),
     (.notFound, "The device was not found, or there is no usable radio."),
-    (.refused, "The device has refused, or does not speak a protocol that this program knows."),
+    (
+      .refused,
+      "The device has refused or cannot store it, or does not speak a protocol that this program knows."
+    ),
     (.verificationFailed, "What the receiver holds is not what was sent."),
     (.linkLost, "The link was lost or nothing was confirmed in time. The transfer can be resumed."),
-    (.locked, "Another run works on the same transfer."),
+    (.locked, "Another run works on the same transfer, or has the name or the folder of a receiver."),
     (.localStorage, "A local disk is full or failing, or stored state is damaged."),
     (.interrupted, "Interrupted by Ctrl-C or SIGTERM. A transfer that had begun can be resumed."),
   ]

@@ -51,7 +51,8 @@ extension ExitCode {
     case .locked: self = .locked
     case .radioUnavailable, .deviceNotFound: self = .notFound
     case .disconnected, .timedOut: self = .linkLost
-    case .unsupportedDevice, .refused, .protocolViolation, .objectTooLarge, .nameNotAcceptable, .nameTaken:
+    case .unsupportedDevice, .refused, .deviceStorage, .protocolViolation, .objectTooLarge,
+      .nameNotAcceptable, .nameTaken:
       self = .refused
     case .verificationFailed: self = .verificationFailed
     case .cancelled: self = .interrupted

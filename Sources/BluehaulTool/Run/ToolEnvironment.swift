@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Radio
 
 /// What surrounds a run of the tool. A test gives its own.
 public struct ToolEnvironment: Sendable {
@@ -10,6 +11,11 @@ public struct ToolEnvironment: Sendable {
   public var terminalColumns: (@Sendable () -> Int)?
   /// Monotonic time of the machine, for how often something is printed.
   public var now: @Sendable () -> Duration
+
+  /// Makes the radio of a sender; a test gives a simulated one.
+  var radio: @Sendable (RadioRequest) throws -> any Radio = { try $0.make() }
+  /// Makes the radio of a device.
+  var deviceRadio: @Sendable (RadioRequest) throws -> any Radio = { try $0.makeDevice() }
 
   /// Makes an environment.
   public init(

@@ -1,9 +1,9 @@
-internal import CoreBluetooth
+public import CoreBluetooth
 
 /// The attributes of the haul service (docs/protocol.md, section 3).
-enum HaulService {
-  /// The primary service.
-  static let service = CBUUID(string: "B1E00001-6861-756C-A5D2-3F7C41906E8B")
+public enum HaulService {
+  /// The primary service; devices that can receive advertise it.
+  public static let service = CBUUID(string: "B1E00001-6861-756C-A5D2-3F7C41906E8B")
   /// Control messages: write, notify.
   static let control = CBUUID(string: "B1E00002-6861-756C-A5D2-3F7C41906E8B")
   /// The data stream: write without response.

@@ -206,6 +206,9 @@ extension HaulRefusalCode {
     case .nameTaken: self = .nameExists
     case .diskFull: self = .noSpace
     case .locked: self = .inUse
+    case .objectTooLarge: self = .tooLarge
+    case .nameNotAcceptable: self = .badName
+    case .nameTaken: self = .nameExists
     default: return nil
     }
   }

@@ -115,11 +115,11 @@ extension TransferError {
         advice: "nothing was activated and the device has discarded it; send it again", isRetriable: true)
     case .noSpace:
       self.init(
-        .storage, "the device has no space left for \(object.name)\(text)",
+        .deviceStorage, "the device has no space left for \(object.name)\(text)",
         advice: "free some space on the device")
     default:
       self.init(
-        .storage, "the device cannot store \(object.name)\(text)",
+        .deviceStorage, "the device cannot store \(object.name)\(text)",
         advice: "check the device's storage, then resume",
         isRetriable: true)
     }

@@ -1,0 +1,81 @@
+internal import BulkTransfer
+internal import Foundation
+
+extension CommandDeclaration {
+  /// `resume [ID]`: an interrupted push.
+  static let resume = CommandDeclaration(
+    name: "resume", summary: "Go on with an interrupted push where the device stands",
+    discussion: [
+      "ID is the beginning of the identifier that status shows; it can be left out while only one transfer is unfinished."
+        + " The files must be the same, byte for byte."
+    ],
+    operands: [ResumeCommand.id.declaration],
+    sections: [RadioOptions.senderSection, TransferOptions.section],
+    examples: [
+      Example(line: "bluehaul resume", effect: "the one unfinished transfer, on the radio that it began on")
+    ],
+    run: { try await ResumeCommand($0).run() })
+}
+
+struct ResumeCommand {
+  static let id = Operand("ID", .text("ID"), "Which transfer", count: .optional)
+
+  private let invocation: Invocation
+
+  init(_ invocation: Invocation) { self.invocation = invocation }
+
+  func run() async throws {
+    guard let record = try unfinished() else {
+      invocation.printer.show(.nothingUnfinished)
+      return
+    }
+    let objects = try record.objects.map { try described($0, of: record) }
+    let plan = try PushPlan(TransferManifest(objects: objects, target: record.device))
+    let run = TransferRun(
+      plan: plan, device: record.device, options: try TransferOptions.push(invocation.arguments),
+      radio: try RadioRequest.sender(
+        invocation, otherwise: record.link["radio"], totalBytes: plan.manifest.totalSize))
+    try await run.run(invocation)
+  }
+
+  /// The transfer that is meant; nil where none is unfinished and none was named.
+  private func unfinished() throws -> TransferRecord? {
+    let journal = TransferJournal(directory: try invocation.environment.stateDirectory())
+    var records: [TransferRecord] = []
+    for entry in try journal.entries() {
+      switch entry.record {
+      case .success(let record): records.append(record)
+      case .failure(let error): invocation.printer.show(.warning(error))
+      }
+    }
+    let id = invocation.arguments.all(Self.id).first
+    let meant = records.filter { record in
+      id.map { record.transferID.hex.hasPrefix($0.lowercased()) } ?? true
+    }
+    if meant.isEmpty, let id {
+      throw UsageError(
+        "no unfinished transfer begins with \"\(id)\"; see bluehaul status", command: "bluehaul resume")
+    }
+    guard meant.count <= 1 else {
+      let names = meant.map { "\($0.shortID) to \($0.deviceName)" }.joined(separator: ", ")
+      throw UsageError("\(meant.count) transfers are meant: \(names); name one", command: "bluehaul resume")
+    }
+    return meant.first
+  }
+
+  /// Reads a file again; only its hash says whether it is the same.
+  private func described(
+    _ object: TransferRecord.Object, of record: TransferRecord
+  ) throws(TransferError) -> TransferManifest.Object {
+    let options = ImageFile.Options(treatsAsRaw: object.format == .raw, range: object.range)
+    let found = try ImageFile(path: object.path, options: options).describe(
+      name: object.name, path: object.path)
+    guard found.sha256 == object.sha256, found.size == object.size else {
+      throw TransferError(
+        .unusableFile,
+        "\(object.path) has changed since \(record.started.formatted(.iso8601)), when its transfer began",
+        advice: "push it again: that begins anew with the file as it is now")
+    }
+    return found
+  }
+}

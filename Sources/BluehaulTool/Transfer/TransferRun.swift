@@ -1,0 +1,101 @@
+internal import BulkTransfer
+internal import CoreBluetooth
+internal import Foundation
+internal import Radio
+internal import VirtualRadio
+internal import Synchronization
+
+/// One run of a push with its journal: from open files to the last word, or to how to go on.
+struct TransferRun {
+  let plan: PushPlan
+  let device: TransferManifest.Target
+  let options: PushOptions
+  let radio: RadioRequest
+
+  /// - Throws: ``Failure`` with the command that goes on, where there is something to go on with.
+  func run(_ invocation: Invocation) async throws {
+    let printer = invocation.printer
+    let radio = try invocation.environment.radio(self.radio)
+    defer { self.radio.capture?.close() }
+    let journal = try PushJournal(
+      plan, device: device, in: TransferJournal(directory: try invocation.environment.stateDirectory()),
+      folder: FileManager.default.currentDirectoryPath, discardsDamaged: options.restarts)
+    if let earlier = journal.earlier, !options.restarts { printer.show(.unfinishedBefore(earlier)) }
+    let confirmed = Mutex<UInt64>(0)
+    let push = try PushOperation(
+      plan.objects(), transferID: plan.manifest.transferID, to: device.linkTarget, options: options,
+      record: { [words = self.radio.words] durable, facts in
+        confirmed.withLock { $0 = durable.reduce(0, +) }
+        journal.note(durable: durable, facts: facts.merging(["radio": words]) { $1 })
+      }, managerOptions: [CBManagerOptionRadioKey: radio], clock: RadioTime(radio.clock))
+    do throws(TransferError) {
+      let view = TransferView(plan.manifest)
+      _ = try await push.run(view, on: printer)
+    } catch {
+      end(journal, error, printer)
+      throw failure(error, confirmed: confirmed.withLock { $0 })
+    }
+    end(journal, nil, printer)
+  }
+
+  /// What the device has verified is so, whatever becomes of the journal.
+  private func end(_ journal: PushJournal, _ error: TransferError?, _ printer: any EventPrinter) {
+    do throws(TransferError) {
+      try journal.end(error)
+    } catch {
+      printer.show(.warning(error))
+    }
+  }
+
+  private func failure(_ error: TransferError, confirmed: UInt64) -> Failure {
+    let total = Amounts.bytes(Int(clamping: plan.manifest.totalSize))
+    let stand = "\(Amounts.bytes(Int(clamping: confirmed))) of \(total) are confirmed"
+    let goOn = "go on with: bluehaul resume \(plan.manifest.transferID.hex.prefix(12)) --radio \(radio.words)"
+    switch error.code {
+    case .cancelled:
+      return Failure(
+        code: error.code.rawValue, message: "interrupted; \(stand)", advice: goOn, exitCode: .interrupted)
+    case .disconnected, .timedOut:
+      return Failure(
+        code: error.code.rawValue, message: "\(error.message); \(stand)", advice: goOn,
+        exitCode: ExitCode(for: error.code))
+    default: return Failure(error)
+    }
+  }
+}
+
+extension TransferManifest.Target {
+  /// Whom the link looks for: by the identifier where there is one.
+  var linkTarget: DeviceLink.Target {
+    identifier.flatMap(UUID.init(uuidString:)).map { .identifier($0) } ?? .name(name ?? identifier ?? "")
+  }
+}
+
+extension ValueSyntax where Value == TransferManifest.Target {
+  /// A device, by its identifier where the text is a UUID, else by its name.
+  static var device: Self {
+    Self("NAME") { text throws(InvalidValue) in
+      do throws(TransferError) {
+        return UUID(uuidString: text) == nil
+          ? try TransferManifest.Target(name: text)
+          : try TransferManifest.Target(identifier: text.uppercased())
+      } catch {
+        throw InvalidValue("is no name of a device: \(error.message)")
+      }
+    }
+  }
+}
+
+extension Report {
+  static func unfinishedBefore(_ record: TransferRecord) -> Report {
+    Report(
+      "unfinished_before", .detail,
+      [
+        "this transfer was begun \(record.started.formatted(.iso8601)); then \(Amounts.bytes(Int(clamping: record.confirmed))) were confirmed"
+      ],
+      [
+        .init("started", .string(record.started.formatted(.iso8601))),
+        .init("confirmed", .integer(Int(clamping: record.confirmed))),
+      ])
+  }
+}

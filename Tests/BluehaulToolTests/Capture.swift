@@ -1,0 +1,76 @@
+import Foundation
+
+/// What a capture of a GATT transfer shows, read independently of what wrote it (btsnoop; Core Vol 3 Part A 3.1 and Part F 3.4).
+struct Capture {
+  /// Values of write commands, in order: the data stream.
+  private(set) var writeCommands: [[UInt8]] = []
+  /// Values of write requests, in order: control messages of the sender with a fragment header.
+  private(set) var writeRequests: [[UInt8]] = []
+  /// Values of notifications, in order: control messages of the receiver.
+  private(set) var notifications: [[UInt8]] = []
+  /// Frames on other channels than ATT and signalling.
+  private(set) var channelFrames = 0
+  private(set) var connections = 0
+  /// Connection intervals in units of 1.25 ms.
+  private(set) var intervals: [Int] = []
+  /// From the first to the last packet.
+  private(set) var duration: Duration = .zero
+  /// The most data that was out without a receipt.
+  private(set) var mostInFlight = 0
+
+  init(path: String) throws {
+    let bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
+    var offset = 16
+    var frame: [UInt8] = []
+    var first: UInt64?
+    var sent = 0
+    while offset + 24 <= bytes.count {
+      let length = Int(Self.big(bytes[(offset + 4)..<(offset + 8)]))
+      let time = Self.big(bytes[(offset + 16)..<(offset + 24)])
+      first = first ?? time
+      duration = .microseconds(Int64(time - (first ?? time)))
+      let packet = Array(bytes[(offset + 24)..<(offset + 24 + length)])
+      offset += 24 + length
+      if packet.starts(with: [0x04, 0x3E, 19, 0x01]) {
+        connections += 1
+        intervals.append(Int(packet[15]) | Int(packet[16]) << 8)
+      }
+      guard packet[0] == 0x02 else { continue }
+      let isContinuing = packet[2] >> 4 & 3 == 1
+      frame = isContinuing ? frame + packet[5...] : Array(packet[5...])
+      guard frame.count >= 4, frame.count == 4 + Int(frame[0]) | Int(frame[1]) << 8 else { continue }
+      take(frame, &sent)
+    }
+  }
+
+  private mutating func take(_ frame: [UInt8], _ sent: inout Int) {
+    guard frame[2] == 4, frame[3] == 0 else {
+      if frame[2] >= 0x40 { channelFrames += 1 }
+      return
+    }
+    let value = Array(frame.dropFirst(7))
+    switch frame[4] {
+    case 0x52:
+      writeCommands.append(value)
+      // SYNC begins the stream and is no part of it.
+      if value.count != 20 || !value.starts(with: [0x48, 0x41, 0x55, 0x4C]) { sent += value.count }
+    case 0x12: writeRequests.append(value)
+    case 0x1B:
+      notifications.append(value)
+      // RECEIPT while data streams: fragment header, type, request, epoch, state, received.
+      if value.count >= 12, value[1] == 0x83, value[5] == 1 {
+        let received = (0..<6).reduce(0) { $0 | Int(value[6 + $1]) << (8 * $1) }
+        mostInFlight = max(mostInFlight, sent - received)
+      }
+    default: break
+    }
+  }
+
+  /// The fields of the first OFFER: segment size as a power of two, and the receipt interval.
+  var offer: (segmentPower: Int, receipts: Int)? {
+    guard let offer = writeRequests.first(where: { $0.count > 13 && $0[1] == 0x02 }) else { return nil }
+    return (Int(offer[8]), (0..<4).reduce(0) { $0 | Int(offer[9 + $1]) << (8 * $1) })
+  }
+
+  private static func big(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+}

@@ -1,0 +1,239 @@
+import BulkTransfer
+import Foundation
+import Testing
+
+@testable import BluehaulTool
+
+extension WholeRuns {
+  @Suite struct TransferCommandTests {
+    @Test(arguments: ["auto", "gatt", "l2cap"])
+    func pushAndReceive(via: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 200_000)
+      let receiver = await bench.receiver()
+      let push = await bench.run("push", file, "--to", "bench-1", "--via", via)
+      #expect(push.code == .success, "\(push.errors)")
+      #expect(push.lines.contains { $0.hasPrefix("100 %  195.3 KiB verified at the receiver") })
+      #expect(try bench.contents("in/fw.bin") == bench.contents("fw.bin"))
+      let received = await receiver.stop()
+      #expect(received.code == .interrupted)
+      #expect(received.lines.contains { $0.hasPrefix("received ") && $0.contains("in/fw.bin: SHA-256 ") })
+      #expect(received.lines.contains { $0.hasPrefix("100 %") })
+      #expect(await bench.run("status").output == "nothing is unfinished\n")
+    }
+
+    @Test func severalFilesAreOneTransferWithOnePercentage() async throws {
+      let bench = try Bench()
+      let files = [
+        try bench.file("a.bin", size: 50_000, seed: 1), try bench.file("b.bin", size: 150_000, seed: 2),
+      ]
+      let receiver = await bench.receiver("--json", "--verbose")
+      let push = await bench.run(["push", "--json", "--verbose", "--to", "bench-1"] + files)
+      #expect(push.code == .success, "\(push.errors)")
+      try Documentation.check(push.lines)
+      try Documentation.check(await receiver.stop().lines)
+      #expect(try bench.names(in: "in") == ["a.bin", "b.bin"])
+      let percentages = push.lines.compactMap { line in
+        line.components(separatedBy: "\"percent\":").dropFirst().first.flatMap {
+          Int($0.prefix { $0.isNumber })
+        }
+      }
+      #expect(percentages.first == 0)
+      #expect(zip(percentages, percentages.dropFirst()).allSatisfy { $0 <= $1 })
+      #expect(percentages.count { $0 == 100 } == 1)
+    }
+
+    @Test func anInterruptedPushGoesOnWhereTheReceiverStands() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 8 << 20)
+      let receiver = await bench.receiver()
+      let interrupts = Interrupts(exit: {})
+      let output = MemorySink { text in
+        if text.contains("\"percent\":7,"), !interrupts.happened { interrupts.raise() }
+      }
+      let push = await bench.run(
+        "push", "--json", file, "--to", "bench-1", output: output, interrupts: interrupts)
+      #expect(push.code == .interrupted)
+      let advice = try #require(push.errors.split(separator: "\n").last)
+      #expect(push.errors.hasPrefix("bluehaul: interrupted; "))
+      #expect(advice.hasPrefix("go on with: bluehaul resume "))
+      #expect(try bench.names(in: "in") == [], "nothing has the final name yet")
+
+      let status = await bench.run("status", "--json")
+      try Documentation.check(status.lines)
+      #expect(status.output.contains("\"event\":\"unfinished\""))
+      #expect(status.output.contains("\"last_error\":\"cancelled\""))
+
+      let resume = await bench.run(advice.split(separator: " ").dropFirst(4).map(String.init) + ["--json"])
+      #expect(resume.code == .success, "\(resume.errors)")
+      try Documentation.check(resume.lines)
+      #expect(resume.output.contains("\"event\":\"resumed\""))
+      #expect(try bench.contents("in/fw.bin") == bench.contents("fw.bin"))
+      #expect(await bench.run("resume").output == "nothing is unfinished\n")
+      _ = await receiver.stop()
+    }
+
+    /// Leaves a journal as an interrupted push does.
+    private func interrupted(_ bench: Bench, _ file: String) async throws -> SHA256Digest {
+      let object = try ImageFile(path: file).describe()
+      let plan = try PushPlan(TransferManifest(objects: [object]))
+      let journal = try PushJournal(
+        plan, device: .init(name: "bench-1"),
+        in: TransferJournal(directory: "\(bench.folder)/state/bluehaul"),
+        folder: bench.folder)
+      journal.note(durable: [4096], facts: [:])
+      try journal.end(TransferError(.disconnected, "the link was lost"))
+      return plan.manifest.transferID
+    }
+
+    @Test func aFileThatHasChangedIsNotResumed() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      _ = try await interrupted(bench, file)
+      let url = URL(filePath: file)
+      let date = try FileManager.default.attributesOfItem(atPath: file)[.modificationDate]
+      var bytes = try Data(contentsOf: url)
+      bytes[5000] ^= 1
+      try bytes.write(to: url)
+      if let date { try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: file) }
+      let resume = await bench.run("resume")
+      #expect(resume.code == .badFile)
+      #expect(resume.errors.contains("fw.bin has changed since "))
+      // The file as it is now is another transfer.
+      let receiver = await bench.receiver()
+      #expect(await bench.run("push", file, "--to", "bench-1").code == .success)
+      #expect(try bench.contents("in/fw.bin") == bytes)
+      _ = await receiver.stop()
+    }
+
+    @Test func aTransferIsLockedWhileAnotherRunWorksOnIt() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let id = try await interrupted(bench, file)
+      let claim = try TransferJournal(directory: "\(bench.folder)/state/bluehaul")
+        .claim(id, device: .init(name: "bench-1"))
+      for arguments in [
+        ["push", file, "--to", "bench-1"], ["resume"], ["resume", String(id.hex.prefix(6))],
+      ] {
+        #expect(await bench.run(arguments).code == .locked)
+      }
+      claim.release()
+    }
+
+    @Test(arguments: ["", "{", "{\"format\":\"bluehaul-journal\",\"version\":2}"])
+    func aDamagedJournalIsReplacedOnRequest(text: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      _ = try await interrupted(bench, file)
+      let state = "\(bench.folder)/state/bluehaul"
+      let name = try #require(
+        try FileManager.default.contentsOfDirectory(atPath: state).first { $0.hasSuffix(".json") })
+      try Data(text.utf8).write(to: URL(filePath: "\(state)/\(name)"))
+      let push = await bench.run("push", file, "--to", "bench-1")
+      #expect(push.code == .localStorage)
+      #expect(push.errors.contains(name))
+      let receiver = await bench.receiver()
+      #expect(await bench.run("push", file, "--to", "bench-1", "--restart").code == .success)
+      _ = await receiver.stop()
+    }
+
+    @Test func resumeWantsOneTransfer() async throws {
+      let bench = try Bench()
+      let first = try await interrupted(bench, try bench.file("a.bin", size: 10_000, seed: 1))
+      _ = try await interrupted(bench, try bench.file("b.bin", size: 10_000, seed: 2))
+      let any = await bench.run("resume")
+      #expect(any.code == .usage)
+      #expect(any.errors.contains("2 transfers are meant"))
+      #expect(any.errors.contains(first.hex.prefix(12)))
+      #expect(await bench.run("resume", "zzz").code == .usage)
+    }
+
+    @Test func aDeviceThatIsNotThereIsNotFound() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let push = await bench.run("push", file, "--to", "nobody", "--timeout", "2s")
+      #expect(push.code == .notFound)
+      #expect(push.errors.contains("nobody"))
+    }
+
+    @Test func existingFilesFollowThePolicy() async throws {
+      for (policy, code, names) in [
+        ("refuse", ExitCode.refused, ["fw.bin"]), ("replace", .success, ["fw.bin"]),
+        ("number", .success, ["fw-1.bin", "fw.bin"]),
+      ] {
+        let bench = try Bench()
+        let file = try bench.file("fw.bin", size: 10_000)
+        let receiver = await bench.receiver("--if-exists", policy)
+        try Data("other".utf8).write(to: URL(filePath: "\(bench.folder)/in/fw.bin"))
+        let push = await bench.run("push", file, "--to", "bench-1")
+        #expect(push.code == code, "\(policy): \(push.errors)")
+        #expect(try bench.names(in: "in") == names)
+        _ = await receiver.stop()
+      }
+    }
+
+    @Test func aFileAboveTheLimitIsRefused() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let receiver = await bench.receiver("--max-size", "9kB")
+      let push = await bench.run("push", file, "--to", "bench-1")
+      #expect(push.code == .refused)
+      #expect(try bench.names(in: "in") == [])
+      _ = await receiver.stop()
+    }
+
+    @Test func aReceiverForOneSenderEndsByItself() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let receiver = await bench.receiver("--once")
+      #expect(await bench.run("push", file, "--to", "bench-1").code == .success)
+      #expect(await receiver.run.value.code == .success)
+    }
+
+    @Test func scanListsReceivers() async throws {
+      let bench = try Bench()
+      let receiver = await bench.receiver()
+      let scan = await bench.run("scan", "--json", "--for", "3s")
+      #expect(scan.code == .success)
+      try Documentation.check(scan.lines)
+      #expect(scan.lines.count == 1)
+      #expect(scan.output.contains("\"name\":\"bench-1\""))
+      _ = await receiver.stop()
+      let empty = await bench.run("scan", "--json", "--for", "3s")
+      #expect(empty.code == .success)
+      try Documentation.check(empty.lines)
+      #expect(empty.output.contains("nothing_seen"))
+    }
+
+    @Test func withoutARadioThereIsAWayOut() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      for arguments in [
+        ["scan"], ["push", file, "--to", "x"], ["receive", "--name", "x", "--into", bench.folder],
+      ] {
+        let run = await ToolRun(arguments, variables: ["XDG_STATE_HOME": bench.folder])
+        #expect(run.code == .notFound)
+        #expect(run.errors.contains("--radio virtual:DIR"))
+        let unknown = await ToolRun(
+          arguments + ["--radio", "pigeon:1"], variables: ["XDG_STATE_HOME": bench.folder])
+        #expect(unknown.code == .notFound)
+        #expect(unknown.errors.contains("pigeon:1"))
+      }
+    }
+
+    @Test(
+      "push refuses what does not go together, before anything else",
+      arguments: [
+        (["push", "fw.bin"], "--to NAME"), (["push", "--to", "x"], "FILE"),
+        (["push", "a", "b", "--name", "c", "--to", "x"], "--name is for one file"),
+        (["push", "a", "--manifest", "b", "--to", "x"], "--manifest says what to send"),
+        (["push", "--manifest", "b", "--raw"], "--manifest says what to send"),
+        (["receive", "--into", "x"], "--name NAME"), (["receive", "--name", "x"], "--into DIR"),
+      ])
+    func usage(arguments: [String], words: String) async {
+      let run = await ToolRun(arguments)
+      #expect(run.code == .usage)
+      #expect(run.errors.contains(words))
+    }
+  }
+}

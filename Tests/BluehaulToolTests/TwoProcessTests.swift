@@ -1,0 +1,178 @@
+import Foundation
+import Testing
+
+@testable import BluehaulTool
+
+extension WholeRuns {
+  /// A sender and a receiver as processes that meet in a folder, and what killing them does.
+  @Suite struct TwoProcessTests {
+    /// The folder for everything of one test.
+    private final class Place: Sendable {
+      let path: String
+      let image: Data
+
+      init(size: Int = 600_000) throws {
+        path =
+          FileManager.default.temporaryDirectory.appending(path: "air-\(UUID().uuidString.prefix(8))").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        image = Data(try SampleImage.data(size: size).dropFirst(512))
+        try image.write(to: URL(filePath: "\(path)/fw.bin"))
+      }
+
+      deinit { try? FileManager.default.removeItem(atPath: path) }
+
+      func receiver(_ options: String...) async throws -> ToolProcess {
+        let tool = try ToolProcess(
+          [
+            "receive", "--json", "--radio", "virtual:\(path)/air", "--name", "bench-1", "--into",
+            "\(path)/in",
+          ]
+            + options)
+        #expect(await tool.line { $0.contains("\"ready\"") } != nil, "\(tool.errors())")
+        return tool
+      }
+
+      func sender(_ arguments: String...) throws -> ToolProcess {
+        try ToolProcess(
+          arguments + ["--json", "--radio", "virtual:\(path)/air"],
+          environment: ["XDG_STATE_HOME": "\(path)/state"])
+      }
+
+      func push() throws -> ToolProcess { try sender("push", "\(path)/fw.bin", "--to", "bench-1") }
+
+      var received: Data? { try? Data(contentsOf: URL(filePath: "\(path)/in/fw.bin")) }
+    }
+
+    /// Waits until a transfer has come to `percent`, and says from where it went on.
+    @discardableResult private func progress(_ tool: ToolProcess, to percent: Int) async -> Int? {
+      var from: Int?
+      _ = await tool.line { line in
+        guard line.contains("\"event\":\"progress\"") else { return false }
+        func number(_ name: String) -> Int? {
+          line.components(separatedBy: "\"\(name)\":").dropFirst().first.flatMap {
+            Int($0.prefix { $0.isNumber })
+          }
+        }
+        from = number("resumed_from")
+        return (number("percent") ?? 0) >= percent
+      }
+      return from
+    }
+
+    @Test func aFileArrivesWhole() async throws {
+      let place = try Place(size: 100_000)
+      let receiver = try await place.receiver()
+      let push = try place.push()
+      _ = await push.allLines()
+      #expect(await push.ending() == .exit(0), "\(push.errors())")
+      #expect(place.received == place.image)
+      receiver.send(signal: SIGINT)
+      #expect(await receiver.ending() == .exit(130))
+    }
+
+    @Test func aKilledSenderGoesOnWhereTheReceiverStands() async throws {
+      let place = try Place()
+      let receiver = try await place.receiver()
+      let killed = try place.push()
+      await progress(killed, to: 30)
+      killed.send(signal: SIGKILL)
+      #expect(await killed.ending() == .signal(SIGKILL))
+      #expect(place.received == nil)
+      let resume = try place.sender("resume")
+      let from = await progress(resume, to: 99)
+      #expect(await resume.ending() == .exit(0), "\(resume.errors())")
+      #expect(from.map { $0 > 100_000 } == true)
+      #expect(place.received == place.image)
+      receiver.send(signal: SIGTERM)
+      #expect(await receiver.ending() == .exit(130))
+    }
+
+    @Test func aKilledReceiverGoesOnWithWhatItHadStored() async throws {
+      let place = try Place()
+      let killed = try await place.receiver()
+      let push = try place.push()
+      await progress(push, to: 30)
+      killed.send(signal: SIGKILL)
+      #expect(await killed.ending() == .signal(SIGKILL))
+      // The same push finds the receiver again; what a dead process left in the air does no harm.
+      let receiver = try await place.receiver("--once")
+      _ = await push.allLines()
+      #expect(await push.ending() == .exit(0), "\(push.errors())")
+      let lines = await receiver.allLines()
+      #expect(lines.contains { $0.contains("\"event\":\"receiving\"") && !$0.contains("\"from\":0}") })
+      #expect(await receiver.ending() == .exit(0))
+      #expect(place.received == place.image)
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func anInterruptSaysHowToGoOn(signal: Int32) async throws {
+      let place = try Place()
+      let receiver = try await place.receiver()
+      let push = try place.push()
+      await progress(push, to: 30)
+      push.send(signal: signal)
+      _ = await push.allLines()
+      #expect(await push.ending() == .exit(130))
+      let errors = push.errors().split(separator: "\n")
+      #expect(errors.count == 2)
+      let advice = try #require(errors.last)
+      #expect(advice.hasPrefix("go on with: bluehaul resume "))
+      let resume = try ToolProcess(
+        advice.split(separator: " ").dropFirst(4).map(String.init),
+        environment: ["XDG_STATE_HOME": "\(place.path)/state"])
+      _ = await resume.allLines()
+      #expect(await resume.ending() == .exit(0), "\(resume.errors())")
+      #expect(place.received == place.image)
+      receiver.send(signal: SIGINT)
+      _ = await receiver.ending()
+    }
+
+    @Test func faultsOfEitherSideAreSeen() async throws {
+      let place = try Place(size: 200_000)
+      let receiver = try await place.receiver("--fault", "hangup@60%")
+      for options in [["--fault", "hangup@30%"], []] {
+        let push = try ToolProcess(
+          [
+            "push", "\(place.path)/fw.bin", "--to", "bench-1", "--json", "--radio",
+            "virtual:\(place.path)/air",
+          ]
+            + options, environment: ["XDG_STATE_HOME": "\(place.path)/state"])
+        let losses = await push.allLines().count { $0.contains("\"event\":\"link_lost\"") }
+        #expect(await push.ending() == .exit(0), "\(push.errors())")
+        #expect(losses == 1)
+        #expect(place.received == place.image)
+        try FileManager.default.removeItem(atPath: "\(place.path)/in/fw.bin")
+      }
+      receiver.send(signal: SIGINT)
+      _ = await receiver.ending()
+    }
+
+    @Test func twoReceiversCannotHaveOneName() async throws {
+      let place = try Place(size: 1000)
+      let receiver = try await place.receiver()
+      let second = try ToolProcess([
+        "receive", "--radio", "virtual:\(place.path)/air", "--name", "bench-1", "--into",
+        "\(place.path)/other",
+      ])
+      _ = await second.allLines()
+      #expect(await second.ending() == .exit(8))
+      #expect(second.errors().contains("bench-1"))
+      receiver.send(signal: SIGINT)
+      _ = await receiver.ending()
+    }
+
+    @Test func aPipeGetsPlainLines() async throws {
+      let place = try Place(size: 100_000)
+      let receiver = try await place.receiver()
+      let push = try ToolProcess(
+        ["push", "\(place.path)/fw.bin", "--to", "bench-1", "--radio", "virtual:\(place.path)/air"],
+        environment: ["XDG_STATE_HOME": "\(place.path)/state", "TERM": "xterm"])
+      let lines = await push.allLines()
+      #expect(await push.ending() == .exit(0))
+      #expect(lines.allSatisfy { $0.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control } })
+      #expect(lines.count { $0.hasPrefix("100 %") } == 1)
+      receiver.send(signal: SIGINT)
+      _ = await receiver.ending()
+    }
+  }
+}
