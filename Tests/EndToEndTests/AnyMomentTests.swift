@@ -21,7 +21,11 @@ struct AnyMomentTests {
     var isCancellation: Bool { self == .cancelled || self == .cancelledAndLost }
   }
 
-  private static let moments = Array(stride(from: 0, through: 6600, by: 300))
+  /// A few moments, others for each disturbance and carrier, which together leave no gap.
+  private static func moments(_ choice: CarrierChoice, _ disturbance: Disturbance) -> [Int] {
+    let place = (Disturbance.allCases.firstIndex(of: disturbance) ?? 0) * 2 + (choice == .gatt ? 0 : 1)
+    return Array(stride(from: place * 60, through: 6600, by: 1080))
+  }
 
   @Test(
     "ends in success or in the error that was asked for, and the next push succeeds",
@@ -29,7 +33,7 @@ struct AnyMomentTests {
   func disturbed(choice: CarrierChoice, disturbance: Disturbance) async throws {
     var options = PushOptions()
     options.link.choice = choice
-    for moment in Self.moments {
+    for moment in Self.moments(choice, disturbance) {
       let world = try World(
         try LinkParameters(parsing: "interval=100,packets=4,timeout=2000"),
         flash: SimulatedFlash.Profile(eraseTime: .milliseconds(40), syncTime: .milliseconds(300)))

@@ -20,10 +20,10 @@ struct InterruptionTests {
     arguments: [CarrierChoice.gatt, .l2cap], [Side.sender, .device])
   func power(choice: CarrierChoice, side: Side) async throws {
     for state in [AdapterState.poweredOff, .resetting] {
-      for delay in [Duration.milliseconds(150), .milliseconds(1500)] {
+      for delay in [Duration.milliseconds(150), .milliseconds(600)] {
         let world = try World()
         let device = try await world.startDevice()
-        let contents = image(400_000)
+        let contents = image(120_000)
         let radio = side == .sender ? world.phone : world.device
         let (air, clock) = (world.air, world.clock)
         let back = PosixMutex([ScheduledWork]())
@@ -45,7 +45,7 @@ struct InterruptionTests {
     "a link that ends while the carrier is being made is made again, also where L2CAP is demanded",
     arguments: [CarrierChoice.gatt, .l2cap])
   func endWhileLinking(choice: CarrierChoice) async throws {
-    for time in stride(from: 200, through: 5000, by: 200) {
+    for time in stride(from: choice == .gatt ? 200 : 400, through: 5000, by: 400) {
       let world = try World(
         try LinkParameters(parsing: "interval=200"), faults: try FaultPlan(parsing: "hangup@\(time)ms"))
       let device = try await world.startDevice()
@@ -60,7 +60,7 @@ struct InterruptionTests {
     let world = try World(try LinkParameters(parsing: "phy=1M,mtu=247,interval=30"))
     world.sender.holdChannels(for: .milliseconds(10_800))
     let device = try await world.startDevice()
-    let contents = image(1_000_000)
+    let contents = image(300_000)
     let report = try await world.push([contents]).run()
     #expect(report.carrier == .gatt)
     #expect(report.sessions == 1)

@@ -162,10 +162,12 @@ public struct DeviceLink: Sendable {
       return discovered(hasPSM: hasPSM, now)
     case .unsupported(let what):
       guard isLinked else { return [] }
-      // A device that has offered it before may be on its way up again.
-      if hasRun { return [.disconnect] + lost("the device \(what)", now) }
-      return fail(
-        .init(.unsupportedDevice, "\(target) \(what)", advice: "check that the right device is meant"))
+      let error = TransferError(
+        .unsupportedDevice, "\(target) \(what)", advice: "check that the right device is meant")
+      // What was read may be of an earlier firmware, or be changing as the device comes up: it is read once more over a new link, and
+      // from a device that has offered the service before as often as from any that is lost.
+      guard hasRun || attemptsWithoutProgress == 0 else { return fail(error) }
+      return [.disconnect] + lost(error.message, refusal: error, now)
     case .psm(let psm):
       guard step == .readingPSM else { return [] }
       if let psm, psm != 0 { return enter(.openingChannel, [.openChannel(psm: psm)], now) }

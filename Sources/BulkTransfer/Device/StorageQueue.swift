@@ -3,10 +3,11 @@ internal import Dispatch
 /// The requests of all lines to one storage, carried out one after another in the order in which they came.
 ///
 /// The order between lines matters: a sender that is back offers its object while requests of its former carrier still wait, and the part
-/// is free only after those. Each request has a turn of its own on the queue, so that messages are answered between them.
-// Sendable: everything is touched on `queue` only.
+/// is free only after those. The storage works on a queue of its own: a slow disk keeps no message waiting, and can be called busy.
+// Sendable: everything is touched on `queue` only, but for the worker of the current entry.
 final class StorageQueue: @unchecked Sendable {
-  private struct Entry {
+  // Sendable: the worker is touched on `medium` only, one entry after another, and the rest on `queue` only.
+  private struct Entry: @unchecked Sendable {
     let request: StorageRequest
     let worker: StorageWorker
     let answer: (StorageReport) -> Void
@@ -17,6 +18,7 @@ final class StorageQueue: @unchecked Sendable {
 
   private let clock: any TransferClock
   private let queue: DispatchQueue
+  private let medium = DispatchQueue(label: "BulkTransfer.storage")
   private var waiting: [Entry] = []
   private var current: Entry?
   private var mediumTimer: TransferTimer?
@@ -48,15 +50,17 @@ final class StorageQueue: @unchecked Sendable {
       block?()
       return
     }
-    current = waiting.removeFirst()
-    clock.async(on: queue) { self.carryOut() }
+    let entry = waiting.removeFirst()
+    current = entry
+    clock.async(on: medium) { [clock, queue] in
+      let (report, busy) = entry.worker.perform(entry.request)
+      clock.async(on: queue) { self.carriedOut(report, busy) }
+    }
   }
 
-  private func carryOut() {
-    guard let entry = current else { return }
-    let (report, busy) = entry.worker.perform(entry.request)
+  private func carriedOut(_ report: StorageReport?, _ busy: Duration) {
     guard busy > .zero, let report else { return finish(report) }
-    if busy >= Self.moment { entry.answer(StorageReport(object: report.object, result: .busy(busy))) }
+    if busy >= Self.moment { current?.answer(StorageReport(object: report.object, result: .busy(busy))) }
     mediumTimer = clock.schedule(after: busy) { [clock, queue] in
       clock.async(on: queue) { self.finish(report) }
     }

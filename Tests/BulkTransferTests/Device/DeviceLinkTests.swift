@@ -165,17 +165,30 @@ struct DeviceLinkTests {
     }
   }
 
-  @Test("a device that lacks the service after it had it is given another chance")
-  func serviceMissing() {
+  @Test(
+    "a device that lacks the service is asked once more, and one that had it as often as any",
+    arguments: [false, true])
+  func serviceMissing(hadIt: Bool) {
     var machine = Self.machine(.gatt)
     _ = discovered(&machine, hasPSM: false)
-    _ = machine.handle(.subscribed, now: .zero)
-    _ = machine.handle(.lost("supervision timeout"), now: .zero)
-    _ = machine.handle(.deadline, now: .seconds(1))
-    _ = machine.handle(.connected, now: .seconds(1))
-    #expect(
-      machine.handle(.unsupported("does not offer the haul service"), now: .seconds(1)) == [.disconnect])
-    #expect(machine.handle(.deadline, now: .seconds(2)) == [.connect])
+    if hadIt {
+      _ = machine.handle(.subscribed, now: .zero)
+    }
+    var now = Duration.zero
+    var attempts = 0
+    while attempts < 10 {
+      attempts += 1
+      let actions = machine.handle(.unsupported("does not offer the haul service"), now: now)
+      #expect(actions.first == .disconnect)
+      if let error = error(actions) {
+        #expect(error.code == .unsupportedDevice)
+        break
+      }
+      now = machine.deadline ?? now
+      #expect(machine.handle(.deadline, now: now) == [.connect])
+      _ = machine.handle(.connected, now: now)
+    }
+    #expect(attempts == (hadIt ? DeviceLink.Configuration().fruitlessAttempts : 2))
   }
 
   @Test(
