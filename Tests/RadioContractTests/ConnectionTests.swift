@@ -23,8 +23,9 @@ import Testing
     _ = try Device(world, name: "other", offers: BluetoothUUID(UInt16(0xFFA0)))
     let device = try Device(world)
     let peer = try phone.find(Device.service)
+    let start = phone.log.count
     try phone.central.startScan(ScanFilter(services: [Device.service]))
-    _ = try phone.expect("second sighting", after: phone.log.count) { event in
+    _ = try phone.expect("second sighting", after: start) { event in
       if case .discovered = event { true } else { nil }
     }
     let sightings = phone.log.compactMap { event in
