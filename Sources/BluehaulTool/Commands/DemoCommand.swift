@@ -62,10 +62,10 @@ struct DemoCommand {
     let air = VirtualAir(
       clock: clock, link: link, seed: arguments[RadioOptions.seed] ?? 1, faults: plan, capture: capture)
     defer { capture?.close() }
+    let (outcomes, outcome) = AsyncStream.makeStream(of: Result<PushReport, any Error>.self)
     if mode == .lockStep {
-      try clock.start { [printer] error in
-        printer.show(.warning(TransferError(.timedOut, "simulated time stands still: \(error)")))
-      }
+      // Nothing can be waited for when simulated time stands still.
+      try clock.start { error in outcome.yield(.failure(error)) }
     }
     defer { if mode == .lockStep { clock.stop() } }
 
@@ -100,7 +100,19 @@ struct DemoCommand {
     // An unpaced link has no ceiling to compare with.
     let view = TransferView(
       transfer.manifest, ceiling: { mode == .unpaced ? nil : RadioOptions.ceiling(of: link, $0) })
-    _ = try await push.run(view, on: printer)
+    let pushing = Task { [printer] in
+      do {
+        outcome.yield(.success(try await push.run(view, on: printer)))
+      } catch {
+        outcome.yield(.failure(error))
+      }
+    }
+    let first = await withTaskCancellationHandler {
+      await outcomes.first { _ in true }
+    } onCancel: {
+      pushing.cancel()
+    }
+    _ = try first?.get()
     device.cancel()
     _ = await device.result
     await watcher.value

@@ -47,7 +47,7 @@ public final class VirtualClock: RadioClock {
   public var airNow: Duration { .nanoseconds(core.airNow) }
 
   public func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> ScheduledWork {
-    let token = core.schedule(after: max(delay.inNanoseconds, 0), work)
+    let token = core.schedule(after: max(delay.inNanosecondsRoundedUp, 0), work)
     return ScheduledWork { [weak core] in core?.cancel(token) }
   }
 
@@ -95,7 +95,7 @@ final class AirTimer: Sendable {
   /// Replaces the instant at which the handler runs; what has passed means at once, nil means never.
   func set(at instant: Duration?) {
     if let instant {
-      core.arm(identity, at: instant.inNanoseconds, handler)
+      core.arm(identity, at: instant.inNanosecondsRoundedUp, handler)
     } else {
       core.disarm(identity)
     }
