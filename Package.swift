@@ -33,12 +33,15 @@ var targets: [Target] = [
     name: "CISAL", pkgConfig: "libisal",
     providers: [.apt(["libisal-dev"]), .brew(["isa-l"])]),
 
+  // A mutex that the thread sanitizer understands.
+  .target(name: "Locking", swiftSettings: settings),
+
   // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
   .target(
-    name: "BulkTransfer", dependencies: ["CCrypto", "CISAL"] + coreBluetooth,
+    name: "BulkTransfer", dependencies: ["Locking", "CCrypto", "CISAL"] + coreBluetooth,
     swiftSettings: settings),
   .testTarget(
-    name: "BulkTransferTests", dependencies: ["BulkTransfer"], swiftSettings: settings),
+    name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking"], swiftSettings: settings),
 ]
 
 #if os(Linux)
@@ -52,31 +55,31 @@ var targets: [Target] = [
     .target(name: "CLinux"),
 
     // The seam between Core Bluetooth and whatever carries its bytes.
-    .target(name: "Radio", swiftSettings: settings),
-    .testTarget(name: "RadioTests", dependencies: ["Radio"], swiftSettings: settings),
+    .target(name: "Radio", dependencies: ["Locking"], swiftSettings: settings),
+    .testTarget(name: "RadioTests", dependencies: ["Radio", "Locking"], swiftSettings: settings),
 
     // A link in software.
-    .target(name: "VirtualRadio", dependencies: ["Radio", "CLinux"], swiftSettings: settings),
+    .target(name: "VirtualRadio", dependencies: ["Radio", "Locking", "CLinux"], swiftSettings: settings),
     .testTarget(
-      name: "VirtualRadioTests", dependencies: ["VirtualRadio", "Radio"],
+      name: "VirtualRadioTests", dependencies: ["VirtualRadio", "Radio", "Locking"],
       swiftSettings: settings),
 
     // What every radio must do; each radio is one argument of the suite.
     .testTarget(
-      name: "RadioContractTests", dependencies: ["Radio", "VirtualRadio"],
+      name: "RadioContractTests", dependencies: ["Radio", "VirtualRadio", "Locking"],
       swiftSettings: settings),
 
     // Apple's API on a radio.
     .target(
-      name: "CoreBluetooth", dependencies: ["Radio", "VirtualRadio"], swiftSettings: settings),
+      name: "CoreBluetooth", dependencies: ["Radio", "VirtualRadio", "Locking"], swiftSettings: settings),
     .testTarget(
-      name: "CoreBluetoothTests", dependencies: ["CoreBluetooth", "Radio", "VirtualRadio"],
+      name: "CoreBluetoothTests", dependencies: ["CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
       swiftSettings: settings),
 
     // The tool: a library of commands, so that tests reach them, and the executable.
     .target(
       name: "BluehaulTool",
-      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio"],
+      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
       swiftSettings: settings),
     .executableTarget(
       name: "bluehaul", dependencies: ["BluehaulTool"], swiftSettings: settings),
@@ -85,13 +88,13 @@ var targets: [Target] = [
       path: "samples/make-image", swiftSettings: settings),
     .testTarget(
       name: "BluehaulToolTests",
-      dependencies: ["BluehaulTool", "BulkTransfer", "Radio", "VirtualRadio"],
+      dependencies: ["BluehaulTool", "BulkTransfer", "Radio", "VirtualRadio", "Locking"],
       swiftSettings: settings),
 
     // The engine on Core Bluetooth on the simulated radio, whole.
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio"],
+      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
       swiftSettings: settings),
   ]
 #endif

@@ -1,5 +1,6 @@
 public import Foundation
 internal import Radio
+internal import Locking
 internal import Synchronization
 
 /// A read or a write of a central that waits for ``CBPeripheralManager/respond(to:withResult:)``.

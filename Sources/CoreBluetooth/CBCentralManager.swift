@@ -1,3 +1,4 @@
+internal import Locking
 internal import CoreFoundation
 public import Dispatch
 public import Foundation

@@ -1,3 +1,4 @@
+internal import Locking
 public import Foundation
 internal import Radio
 

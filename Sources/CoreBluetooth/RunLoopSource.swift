@@ -1,4 +1,5 @@
 internal import CoreFoundation
+internal import Locking
 internal import Foundation
 internal import Radio
 

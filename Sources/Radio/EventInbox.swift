@@ -1,4 +1,5 @@
 public import Dispatch
+internal import Locking
 
 /// Carries events from a radio to a dispatch queue: in order, without waiting, one hop for many events.
 ///

@@ -1,5 +1,5 @@
 import BluehaulTool
-import Synchronization
+import Locking
 
 /// Keeps what is written, and tells who waits for it.
 final class MemorySink: OutputSink {
@@ -8,7 +8,7 @@ final class MemorySink: OutputSink {
     var waiting: [(text: String, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private let onWrite: @Sendable (String) -> Void
 
   init(onWrite: @escaping @Sendable (String) -> Void = { _ in }) { self.onWrite = onWrite }

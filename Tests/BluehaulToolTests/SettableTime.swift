@@ -1,8 +1,8 @@
-import Synchronization
+import Locking
 
 /// A clock that stands still until it is moved.
 final class SettableTime: Sendable {
-  private let time = Mutex(Duration.zero)
+  private let time = PosixMutex(Duration.zero)
 
   var now: Duration { time.withLock { $0 } }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// The built tool as a process of its own, for what only a process shows: signals, pipes, being killed.
 ///

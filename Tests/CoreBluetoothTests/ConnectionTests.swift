@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Locking
 import Radio
 import Testing
 

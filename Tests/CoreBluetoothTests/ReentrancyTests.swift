@@ -1,5 +1,6 @@
 import CoreBluetooth
 import Radio
+import Locking
 import Synchronization
 import Testing
 

@@ -1,4 +1,5 @@
 import Radio
+import Locking
 import Synchronization
 import Testing
 import VirtualRadio

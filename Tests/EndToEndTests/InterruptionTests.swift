@@ -1,5 +1,6 @@
 import BulkTransfer
 import CoreBluetooth
+import Locking
 import Foundation
 import Radio
 import Testing

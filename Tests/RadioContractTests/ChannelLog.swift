@@ -1,3 +1,4 @@
+import Locking
 import Radio
 
 /// Remembers the events of a channel.

@@ -1,5 +1,6 @@
 import Dispatch
 import Radio
+import Locking
 import Synchronization
 import Testing
 
@@ -41,7 +42,7 @@ struct EventInboxTests {
   func order(isConcurrent: Bool) async {
     let queue = DispatchQueue(label: "inbox", attributes: isConcurrent ? .concurrent : [])
     let clock = CountingClock()
-    let log = Mutex(Log())
+    let log = PosixMutex(Log())
     let count = 20_000
     await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
       let inbox = EventInbox<Int>(queue: queue, clock: clock) { event in
@@ -69,7 +70,7 @@ struct EventInboxTests {
   func activity() async {
     let queue = DispatchQueue(label: "inbox")
     let clock = CountingClock()
-    let heldInside = Mutex([Int]())
+    let heldInside = PosixMutex([Int]())
     queue.suspend()
     let inbox = EventInbox<Int>(queue: queue, clock: clock) { _ in
       heldInside.withLock { $0.append(clock.activities) }
@@ -86,8 +87,8 @@ struct EventInboxTests {
   @Test("a handler may post, and what it posts comes after what waits")
   func nested() async {
     let queue = DispatchQueue(label: "inbox")
-    let seen = Mutex([Int]())
-    let box = Mutex<EventInbox<Int>?>(nil)
+    let seen = PosixMutex([Int]())
+    let box = PosixMutex<EventInbox<Int>?>(nil)
     let inbox = EventInbox<Int>(queue: queue, clock: CountingClock()) { event in
       seen.withLock { $0.append(event) }
       if event < 10 { box.withLock { $0 }?.post(event + 10) }
@@ -105,7 +106,7 @@ struct EventInboxTests {
   func close() async {
     let queue = DispatchQueue(label: "inbox")
     let clock = CountingClock()
-    let seen = Mutex([Int]())
+    let seen = PosixMutex([Int]())
     let inbox = EventInbox<Int>(queue: queue, clock: clock) { event in seen.withLock { $0.append(event) } }
     queue.suspend()
     inbox.post(1)

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import Locking
 
 /// Prints one JSON object a line. Every object has the member `event`; the rest is documented in docs/cli.md.
 final class JSONPrinter: EventPrinter {
@@ -17,7 +17,7 @@ final class JSONPrinter: EventPrinter {
   private let errors: any OutputSink
   private let verbosity: Verbosity
   private let now: @Sendable () -> Duration
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
 
   init(
     output: any OutputSink, errors: any OutputSink, verbosity: Verbosity,

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// Where text goes: a descriptor, or memory in a test.
 public protocol OutputSink: AnyObject, Sendable {
@@ -22,7 +22,7 @@ public final class DescriptorSink: OutputSink {
   }
 
   private let descriptor: Int32
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
 
   /// Writes to `descriptor`.
   public init(descriptor: Int32) { self.descriptor = descriptor }

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import Locking
 
 /// Prints for people: on a terminal with one line of progress that is redrawn, elsewhere with plain lines.
 final class TextPrinter: EventPrinter {
@@ -27,7 +27,7 @@ final class TextPrinter: EventPrinter {
   private let style: Style
   private let verbosity: Verbosity
   private let now: @Sendable () -> Duration
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
 
   init(
     output: any OutputSink, errors: any OutputSink, style: Style, verbosity: Verbosity,

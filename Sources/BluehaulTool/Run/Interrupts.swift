@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// SIGINT and SIGTERM: the first asks the running command to end in order, the second ends the process at once.
 ///
@@ -11,7 +11,7 @@ public final class Interrupts: Sendable {
     var handler: (@Sendable () -> Void)?
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private let exit: @Sendable () -> Void
 
   /// Makes one that is told of signals by ``raise()``; `exit` ends the process.

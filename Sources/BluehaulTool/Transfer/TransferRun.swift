@@ -3,7 +3,7 @@ internal import CoreBluetooth
 internal import Foundation
 internal import Radio
 internal import VirtualRadio
-internal import Synchronization
+internal import Locking
 
 /// One run of a push with its journal: from open files to the last word, or to how to go on.
 struct TransferRun {
@@ -21,7 +21,7 @@ struct TransferRun {
       plan, device: device, in: TransferJournal(directory: try invocation.environment.stateDirectory()),
       folder: FileManager.default.currentDirectoryPath, discardsDamaged: options.restarts)
     if let earlier = journal.earlier, !options.restarts { printer.show(.unfinishedBefore(earlier)) }
-    let confirmed = Mutex<UInt64>(0)
+    let confirmed = PosixMutex<UInt64>(0)
     let push = try PushOperation(
       plan.objects(), transferID: plan.manifest.transferID, to: device.linkTarget, options: options,
       record: { [words = self.radio.words] durable, facts in

@@ -1,5 +1,5 @@
 public import Foundation
-internal import Synchronization
+internal import Locking
 
 /// Keeps the journal of one push: claims the transfer, writes how far it got, and removes the record once the device has verified all.
 ///
@@ -15,7 +15,7 @@ public final class PushJournal: Sendable {
   public let earlier: TransferRecord?
 
   private let claim: TransferClaim
-  private let state: Mutex<State>
+  private let state: PosixMutex<State>
 
   /// Claims the transfer of `plan` to `device`.
   ///
@@ -48,7 +48,7 @@ public final class PushJournal: Sendable {
       device: device, objects: objects, started: earlier?.started ?? date, updated: date)
     self.claim = claim
     self.earlier = earlier
-    state = Mutex(State(record: record))
+    state = PosixMutex(State(record: record))
     try claim.save(record)
   }
 

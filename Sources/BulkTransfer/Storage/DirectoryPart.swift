@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// A part in a folder: a hidden file with the bytes and one that says how many of them count.
 final class DirectoryPart: ReceiverPart {
@@ -17,7 +17,7 @@ final class DirectoryPart: ReceiverPart {
   let object: ReceivedObject
   private let name: ReceivedName
   private let storage: DirectoryStorage
-  private let inside: Mutex<Inside>
+  private let inside: PosixMutex<Inside>
 
   /// Opens the part of an object, or begins it.
   init(_ object: ReceivedObject, name: ReceivedName, in storage: DirectoryStorage) throws(TransferError) {
@@ -37,7 +37,7 @@ final class DirectoryPart: ReceiverPart {
         .diskFull, "\(free) bytes are free at the receiver, the rest of the object needs \(missing)",
         advice: "free space there; what was received is kept", isRetriable: true)
     }
-    inside = Mutex(opened)
+    inside = PosixMutex(opened)
   }
 
   deinit { close() }

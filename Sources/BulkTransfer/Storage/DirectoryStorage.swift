@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// A folder that received objects are put into.
 ///
@@ -43,7 +43,7 @@ public final class DirectoryStorage: ReceiverStorage {
   let operations: any FileOperations
   private let lock: FileLock
   /// Hashes of the parts in use.
-  private let partsInUse = Mutex<Set<SHA256Digest>>([])
+  private let partsInUse = PosixMutex<Set<SHA256Digest>>([])
 
   /// The most numbers that are tried for a name.
   static let highestNumber = 999

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// An exclusive claim by means of flock(2) on a lock file, which names the process that holds it.
 ///
@@ -7,7 +7,7 @@ internal import Synchronization
 final class FileLock: Sendable {
   private let path: String
   private let operations: any FileOperations
-  private let file: Mutex<OpenFile?>
+  private let file: PosixMutex<OpenFile?>
 
   /// Claims the lock file at `path`, creating it if needed.
   ///
@@ -25,7 +25,7 @@ final class FileLock: Sendable {
       throw .failure(error, to: "lock", path)
     }
     switch claimed {
-    case .own(let file): self.file = Mutex(file)
+    case .own(let file): self.file = PosixMutex(file)
     case .taken(let pid):
       throw TransferError(
         .locked, "another process\(pid.map { " (pid \($0))" } ?? "") works on \(purpose)",

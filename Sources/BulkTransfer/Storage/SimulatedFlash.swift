@@ -1,5 +1,5 @@
 public import Foundation
-internal import Synchronization
+internal import Locking
 
 /// A device's flash in memory: takes time, wears faults as programmed, and forgets at a power cut what was not synced.
 ///
@@ -45,12 +45,12 @@ public final class SimulatedFlash: ReceiverStorage {
 
   /// How it is built.
   public let profile: Profile
-  private let cells: Mutex<Cells>
+  private let cells: PosixMutex<Cells>
 
   /// An empty flash.
   public init(profile: Profile = Profile()) {
     self.profile = profile
-    cells = Mutex(Cells())
+    cells = PosixMutex(Cells())
   }
 
   public func limits() throws(TransferError) -> StorageLimits {

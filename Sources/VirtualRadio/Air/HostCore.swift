@@ -1,3 +1,4 @@
+internal import Locking
 internal import Radio
 
 /// The lock around a ``HostState``, and the rule that goes with it.

@@ -1,3 +1,4 @@
+internal import Locking
 internal import Foundation
 internal import Glibc
 internal import Radio

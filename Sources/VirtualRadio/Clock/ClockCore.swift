@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Locking
 internal import Foundation
 internal import Glibc
 internal import Radio

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Locking
 internal import Radio
 
 /// A stream of ``AirMessage`` to and from another process. Sending never waits; what the other side does not read stays in a buffer.

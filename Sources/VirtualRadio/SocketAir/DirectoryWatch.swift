@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Dispatch
 internal import Glibc
+internal import Locking
 internal import Radio
 
 /// Tells when files come to a directory or leave it (inotify(7)).

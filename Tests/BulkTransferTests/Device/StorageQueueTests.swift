@@ -1,11 +1,11 @@
 import Dispatch
 import Foundation
-import Synchronization
+import Locking
 import Testing
 
 @testable import BulkTransfer
 
-@Suite("The queue of a receiver's storage", .timeLimit(.minutes(1)))
+@Suite("The queue of a receiver's storage", .timeLimit(.minutes(15)))
 struct StorageQueueTests {
   /// A storage that takes its time to open an object.
   private final class SlowStorage: ReceiverStorage {
@@ -51,7 +51,7 @@ struct StorageQueueTests {
     let requests = StorageQueue(clock: SystemClock(), queue: queue)
     let isIdle = DispatchSemaphore(value: 0)
     let open = try Self.open(1, "a")
-    let results = Mutex<[StorageReport.Result]>([])
+    let results = PosixMutex<[StorageReport.Result]>([])
     queue.async {
       let (former, present) = (StorageWorker(flash), StorageWorker(flash))
       func add(_ request: StorageRequest, by worker: StorageWorker) {

@@ -296,7 +296,7 @@ struct RecoveryTests {
       Issue.record("it did not fail")
       return
     }
-    #expect(error.code == .storage)
+    #expect(error.code == .deviceStorage)
     #expect(world.flash.names.isEmpty)
   }
 

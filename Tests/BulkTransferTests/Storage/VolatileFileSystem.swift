@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Locking
 
 @testable import BulkTransfer
 
@@ -42,7 +42,7 @@ final class VolatileFileSystem: FileOperations {
     var openCode: Int32?
   }
 
-  private let state = Mutex(State())
+  private let state = PosixMutex(State())
   private static let folder: UInt64 = 1
 
   /// Fails with `code` after `count` more changing calls: once, or until ``recover(from:)``.

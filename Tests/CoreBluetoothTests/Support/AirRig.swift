@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Locking
 import Foundation
 import Radio
 import Testing

@@ -1,4 +1,5 @@
 import Dispatch
+import Locking
 import Radio
 
 /// A clock that counts what is asked of it.

@@ -1,5 +1,6 @@
 import CoreBluetooth
 import Foundation
+import Locking
 import Synchronization
 import Radio
 

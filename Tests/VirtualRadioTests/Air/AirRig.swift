@@ -1,4 +1,5 @@
 import Dispatch
+import Locking
 import Foundation
 import Radio
 import Testing

@@ -1,4 +1,8 @@
-package import Glibc
+#if canImport(Glibc)
+  package import Glibc
+#else
+  package import Darwin
+#endif
 
 /// A value behind a POSIX mutex, with the interface of `Synchronization.Mutex`.
 ///
