@@ -101,7 +101,10 @@ extension WholeRuns {
       #expect(resume.errors.contains("fw.bin has changed since "))
       // The file as it is now is another transfer.
       let receiver = await bench.receiver()
-      #expect(await bench.run("push", file, "--to", "bench-1").code == .success)
+      let push = await bench.run("push", file, "--to", "bench-1", "--json")
+      #expect(push.code == .success)
+      try Documentation.check(push.lines)
+      #expect(push.output.contains("\"event\":\"changed_since\""))
       #expect(try bench.contents("in/fw.bin") == bytes)
       _ = await receiver.stop()
     }

@@ -17,8 +17,10 @@ struct TransferRun {
     let printer = invocation.printer
     let radio = try invocation.environment.radio(self.radio)
     defer { self.radio.capture?.close() }
+    let journals = TransferJournal(directory: try invocation.environment.stateDirectory())
+    tellChanges(in: journals, printer)
     let journal = try PushJournal(
-      plan, device: device, in: TransferJournal(directory: try invocation.environment.stateDirectory()),
+      plan, device: device, in: journals,
       folder: FileManager.default.currentDirectoryPath, discardsDamaged: options.restarts)
     if let earlier = journal.earlier, !options.restarts { printer.show(.unfinishedBefore(earlier)) }
     let confirmed = PosixMutex<UInt64>(0)
@@ -36,6 +38,18 @@ struct TransferRun {
       throw failure(error, confirmed: confirmed.withLock { $0 })
     }
     end(journal, nil, printer)
+  }
+
+  /// Says which files were others when an unfinished transfer of them to this device began: they begin anew.
+  private func tellChanges(in journals: TransferJournal, _ printer: any EventPrinter) {
+    let entries = (try? journals.entries()) ?? []
+    for case .success(let record) in entries.map(\.record) where record.device == device {
+      for object in record.objects {
+        let now = plan.manifest.objects.first { $0.path == object.path && $0.range == object.range }
+        guard let now, now.sha256 != object.sha256 else { continue }
+        printer.show(.changedSince(record.started, object, id: record.shortID))
+      }
+    }
   }
 
   /// What the device has verified is so, whatever becomes of the journal.
@@ -87,6 +101,19 @@ extension ValueSyntax where Value == TransferManifest.Target {
 }
 
 extension Report {
+  static func changedSince(_ date: Date, _ object: TransferRecord.Object, id: String) -> Report {
+    Report(
+      "changed_since", .note,
+      [
+        "\(Printable.text(object.path)) is another file than in the unfinished transfer \(id) of \(date.formatted(.iso8601));"
+          + " beginning anew"
+      ],
+      [
+        .init("path", .string(object.path)), .init("id", .string(id)),
+        .init("started", .string(date.formatted(.iso8601))),
+      ])
+  }
+
   static func unfinishedBefore(_ record: TransferRecord) -> Report {
     Report(
       "unfinished_before", .detail,

@@ -94,7 +94,7 @@ struct TransferView {
     progress.phaseTimes = [
       .connect: state.elapsed.connect, .prepare: state.elapsed.prepare, .transfer: state.elapsed.transfer,
       .verify: state.elapsed.verify,
-    ].filter { $0.value > .zero }
+    ].filter { $0.value >= .milliseconds(1) }
     return progress
   }
 }
