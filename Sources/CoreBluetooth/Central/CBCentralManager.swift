@@ -88,14 +88,14 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
   open func stopScan() { report(core.stopScan(), "stopScan") }
 
   /// Connects, now or whenever the device comes into reach; ended by ``cancelPeripheralConnection(_:)`` or by releasing `peripheral`.
+  ///
+  /// With ``CBConnectPeripheralOptionEnableAutoReconnect`` a link that is lost is made again by itself, as often as that takes, and
+  /// the manager holds the peripheral until the connection is cancelled or Bluetooth goes off. That is for delegates with
+  /// ``CBCentralManagerDelegate/centralManager(_:didDisconnectPeripheral:timestamp:isReconnecting:error:)``; one that has the older method gets no more than a
+  /// disconnection.
   open func connect(_ peripheral: CBPeripheral, options: [String: Any]? = nil) {
-    noteUnsupported(
-      options,
-      [
-        CBConnectPeripheralOptionEnableAutoReconnect, CBConnectPeripheralOptionStartDelayKey,
-        CBConnectPeripheralOptionEnableTransportBridgingKey, CBConnectPeripheralOptionRequiresANCS,
-      ])
-    report(core.connect(peripheral), "connect")
+    core.noteAbsent(options)
+    report(core.connect(peripheral, ConnectOptions(options, now: core.clock.now)), "connect")
   }
 
   /// Ends the link, or a pending connection; either is answered by a disconnection without an error.

@@ -26,11 +26,13 @@ public protocol CBCentralManagerDelegate: NSObjectProtocol {
 
   /// The link has ended; no error: as this manager asked.
   ///
-  /// The one with a time stamp is called instead where this one is not implemented.
+  /// The one with a time stamp is called instead where this one is not implemented. A delegate that implements this one gets no automatic
+  /// reconnection.
   func centralManager(
     _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?)
 
-  /// The link has ended at `timestamp`.
+  /// The link has ended at `timestamp`, by the system's clock. `isReconnecting`: the manager is making it again by itself, as asked by
+  /// ``CBConnectPeripheralOptionEnableAutoReconnect``; ``centralManager(_:didConnect:)`` follows when it is there.
   func centralManager(
     _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral,
     timestamp: CFAbsoluteTime, isReconnecting: Bool, error: (any Error)?)
@@ -63,9 +65,10 @@ extension CBCentralManagerDelegate {
   public func centralManager(
     _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?
   ) {
+    let isReconnecting = central.core.reconnect(peripheral)
     centralManager(
       central, didDisconnectPeripheral: peripheral, timestamp: central.disconnectionTime,
-      isReconnecting: false, error: error)
+      isReconnecting: isReconnecting, error: error)
   }
 
   public func centralManager(

@@ -6,27 +6,93 @@ internal import Radio
 extension CBPeripheral {
   private var currentDelegate: (any CBPeripheralDelegate)? { session.withLock { $0.delegate }.object }
 
-  /// The link is up.
-  func beginLink(_ client: any CentralRadio, name: String?) {
+  /// The link is up. Returns false where the program must not know of it yet: it is told once what is known was compared with what the peer has.
+  func beginLink(_ client: any CentralRadio, name: String?) -> Bool {
     session.withLock { session in
-      session.link = PeripheralSession.Link(client: client)
       if let name { session.deviceName = name }
+      var link = PeripheralSession.Link(client: client)
+      if let remembered = session.remembered {
+        session.remembered = nil
+        link.database = remembered
+        link.check = DatabaseCheck(remembered.known)
+      }
+      link.takesCommands = link.check?.request == nil
+      if link.takesCommands { link.check = nil }
+      session.link = link
+      goOnChecking(&session)
+      return link.takesCommands
     }
   }
 
   /// The link has ended: pending requests are forgotten, discovered attributes are void.
   func endLink() {
     // Objects of the link are let go of outside the lock.
+    let (link, remembered) = session.withLock { session in
+      defer { (session.link, session.remembered) = (nil, nil) }
+      return (session.link, session.remembered)
+    }
+    link?.database.end()
+    remembered?.end()
+  }
+
+  /// The link was lost and may be made again: pending requests are forgotten, and the attributes handed over.
+  func pauseLink() -> RemoteDatabase? {
     let link = session.withLock { session in
       defer { session.link = nil }
       return session.link
     }
-    link?.database.end()
+    link?.database.pause()
+    return link?.database
+  }
+
+  /// Keeps the attributes of a lost link for the one that the manager is making.
+  func remember(_ database: RemoteDatabase) { session.withLock { $0.remembered = database } }
+
+  /// Asks what is next to be compared, if anything is.
+  private func goOnChecking(_ session: inout PeripheralSession) {
+    guard let link = session.link, let request = link.check?.request,
+      let number = session.link?.requests.append(.check)
+    else { return }
+    link.client.request(request, of: peer, id: requestID(number))
+  }
+
+  /// Compares an answer with what is known.
+  private func checked(_ result: Result<GATTReply, GATTFailure>) {
+    let isFinished = session.withLock { session -> Bool in
+      guard var check = session.link?.check else { return false }
+      check.handle(result)
+      session.link?.check = check
+      guard check.request == nil else {
+        goOnChecking(&session)
+        return false
+      }
+      let gone = session.link?.database.invalidate(check.changed.map(\.handles)) ?? []
+      session.link?.modified += gone
+      return true
+    }
+    if isFinished { core.checked(self) }
+  }
+
+  /// The comparison is over, and the program is about to be told of the link.
+  func open() {
+    session.withLock { session in
+      session.link?.check = nil
+      session.link?.takesCommands = true
+    }
+  }
+
+  /// Tells of services that were not found again on a link that the manager has made by itself.
+  func tellModified() {
+    let (gone, delegate) = session.withLock { session in
+      defer { session.link?.modified = [] }
+      return (session.link?.modified ?? [], session.delegate)
+    }
+    if !gone.isEmpty { delegate.object?.peripheral(self, didModifyServices: gone) }
   }
 
   func notified(_ handle: AttributeHandle, _ value: Data) {
     let (characteristic, delegate) = session.withLock {
-      ($0.link?.database.characteristic(handle), $0.delegate)
+      ($0.link?.check == nil ? $0.link?.database.characteristic(handle) : nil, $0.delegate)
     }
     guard let characteristic else { return }
     characteristic.contents.withLock { $0.value = value }
@@ -51,7 +117,12 @@ extension CBPeripheral {
   }
 
   func servicesChanged(_ ranges: [ClosedRange<AttributeHandle>]) {
-    let gone = session.withLock { $0.link?.database.invalidate(ranges) }
+    let gone = session.withLock { session -> [CBService]? in
+      let gone = session.link?.database.invalidate(ranges)
+      guard session.link?.check != nil else { return gone }
+      session.link?.modified += gone ?? []
+      return nil
+    }
     if let gone { currentDelegate?.peripheral(self, didModifyServices: gone) }
   }
 
@@ -65,6 +136,7 @@ extension CBPeripheral {
       return request
     }
     guard let request else { return }
+    if case .check = request { return checked(result) }
     answer(request, result)
     deliverFailures()
   }
@@ -133,6 +205,7 @@ extension CBPeripheral {
     case .readRSSI:
       delegate.peripheral(self, didReadRSSI: NSNumber(value: 127), error: error ?? CBError(.unknown))
     case .openChannel: delegate.peripheral(self, didOpen: nil, error: error ?? CBError(.unknown))
+    case .check: break
     }
   }
 }

@@ -173,7 +173,7 @@ extension CBPeripheral {
     }
   }
 
-  private func requestID(_ number: UInt32) -> RequestID {
+  func requestID(_ number: UInt32) -> RequestID {
     RequestID(UInt64(ordinal) << 32 | UInt64(number))
   }
 

@@ -42,7 +42,12 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
   open var state: CBPeripheralState { core.connectionState(of: self) }
 
   /// Discovered services in the order of their discovery; nil before, and after the link has ended.
-  open var services: [CBService]? { session.withLock { $0.link?.database.services } }
+  ///
+  /// They stay while a lost link is made again by itself (``CBConnectPeripheralOptionEnableAutoReconnect``), and over the new link as far as the
+  /// device still has them.
+  open var services: [CBService]? {
+    session.withLock { ($0.link?.database ?? $0.remembered)?.services }
+  }
 
   /// Whether a write without response would be taken now.
   ///

@@ -40,21 +40,35 @@ extension CentralCore {
     }
   }
 
-  func connect(_ peripheral: CBPeripheral) -> Misuse? {
+  func connect(_ peripheral: CBPeripheral, _ options: ConnectOptions) -> Misuse? {
     let id = peripheral.peer
     return state.withLock { state in
-      guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
+      guard state.adapter == .poweredOn, state.client != nil else { return .notPoweredOn }
       guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
+      state.peers[id]?.options = options
       switch peer.phase {
-      case .idle:
-        state.peers[id]?.phase = .connecting
-        client.connect(id)
-      case .connecting: break
+      case .idle, .waiting: begin(id, &state)
+      case .connecting, .checking: break
       case .connected: inbox.post(.connectedAlready(id))
       case .closing(_, let isReported):
         state.peers[id]?.phase = .closing(reconnect: true, isReported: isReported)
       }
       return nil
+    }
+  }
+
+  /// Asks the radio for a link, now or when the delay that the program has set is over.
+  func begin(_ id: PeerID, _ state: inout State) {
+    state.peers[id]?.delay?.cancel()
+    state.peers[id]?.delay = nil
+    if let start = state.peers[id]?.options.start, start > clock.now {
+      state.peers[id]?.phase = .waiting
+      state.peers[id]?.delay = clock.schedule(after: start - clock.now) { [inbox] in
+        inbox.post(.delayElapsed(id))
+      }
+    } else {
+      state.peers[id]?.phase = .connecting
+      state.client?.connect(id)
     }
   }
 
@@ -65,10 +79,12 @@ extension CentralCore {
       guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
       switch peer.phase {
       case .idle: break
-      case .connecting, .connected:
-        state.peers[id]?.phase = .closing(reconnect: false, isReported: true)
-        state.peers[id]?.kept = peripheral
-        peripheral.session.withLock { $0.link?.takesCommands = false }
+      case .waiting:
+        close(peripheral, &state)
+        // The radio knows of nothing that could end.
+        inbox.post(.radio(.disconnected(id, nil, at: clock.now)))
+      case .connecting, .checking, .connected:
+        close(peripheral, &state)
         client.cancelConnection(id)
       case .closing(let reconnect, let isReported):
         // A connection asked for since the last cancellation counts as pending, and its end is told.
@@ -79,12 +95,30 @@ extension CentralCore {
     }
   }
 
+  private func close(_ peripheral: CBPeripheral, _ state: inout State) {
+    let id = peripheral.peer
+    state.peers[id]?.delay?.cancel()
+    state.peers[id]?.delay = nil
+    state.peers[id]?.phase = .closing(reconnect: false, isReported: true)
+    state.peers[id]?.kept = peripheral
+    peripheral.session.withLock { $0.link?.takesCommands = false }
+  }
+
+  /// Writes a line, once a manager, for each option that asks for what Linux does not have.
+  func noteAbsent(_ options: [String: Any]?) {
+    for (key, thing) in ConnectOptions.absent where OptionValue.bool(options?[key]) {
+      if state.withLock({ $0.toldAbsent.insert(key).inserted }) {
+        log.note("The option \(key) asks for \(thing), which does not exist on Linux: it has no effect.")
+      }
+    }
+  }
+
   func connectionState(of peripheral: CBPeripheral) -> CBPeripheralState {
     state.withLock { state in
       guard let peer = state.peers[peripheral.peer], peer.object === peripheral else { return .disconnected }
       switch peer.phase {
       case .idle: return .disconnected
-      case .connecting, .closing(reconnect: true, _): return .connecting
+      case .waiting, .connecting, .checking, .closing(reconnect: true, _): return .connecting
       case .connected: return .connected
       case .closing(reconnect: false, isReported: true): return .disconnecting
       // The end of something that this object was never connected by.
@@ -115,6 +149,10 @@ extension CentralCore {
   /// Cancels the pending connection of a device whose object the program has released.
   func abandonPending(_ id: PeerID, _ state: inout State) {
     switch state.peers[id]?.phase {
+    case .waiting:
+      state.peers[id]?.delay?.cancel()
+      state.peers[id]?.delay = nil
+      state.peers[id]?.phase = .idle
     case .connecting:
       state.peers[id]?.phase = .closing(reconnect: false, isReported: false)
       state.client?.cancelConnection(id)

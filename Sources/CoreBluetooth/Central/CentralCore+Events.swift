@@ -13,6 +13,8 @@ extension CentralCore {
       delegate?.centralManager(manager, didConnect: peripheral)
     case .requestFailed(let id): peripheral(id)?.deliverFailures()
     case .released(let id): released(id)
+    case .delayElapsed(let id):
+      state.withLock { if $0.peers[id]?.phase == .waiting { begin(id, &$0) } }
     }
   }
 
@@ -54,14 +56,14 @@ extension CentralCore {
       state.isScanning = false
       // Commands that the radio took after the adapter had come back, before this end of it was heard of, must not live on unseen.
       state.client?.stopScan()
-      for (id, peer) in state.peers where peer.phase != .idle { state.client?.cancelConnection(id) }
+      for (id, peer) in state.peers where peer.phase != .idle {
+        peer.delay?.cancel()
+        state.client?.cancelConnection(id)
+      }
       if new.isBelowPoweredOff {
         state.peers = [:]
       } else {
-        for id in state.peers.keys {
-          state.peers[id]?.phase = .idle
-          state.peers[id]?.kept = nil
-        }
+        state.peers = state.peers.mapValues { Peer(object: $0.object) }
       }
       return (state.manager, lost)
     }
@@ -92,26 +94,45 @@ extension CentralCore {
           abandonPending(id, &state)
           return nil
         }
-        state.peers[id]?.phase = .connected
         state.peers[id]?.kept = peripheral
-        peripheral.beginLink(client, name: name)
+        guard peripheral.beginLink(client, name: name) else {
+          state.peers[id]?.phase = .checking
+          return nil
+        }
+        state.peers[id]?.phase = .connected
         return (manager, peripheral)
       case .idle, nil:
         // Nobody wants this link (any more).
         state.peers[id, default: Peer()].phase = .closing(reconnect: false, isReported: false)
         client.cancelConnection(id)
         return nil
-      case .connected, .closing: return nil
+      case .waiting, .checking, .connected, .closing: return nil
       }
     }
     if let (manager, peripheral) = connected { delegate?.centralManager(manager, didConnect: peripheral) }
   }
 
+  /// What is known of a device was compared with what it has: now the link is the program's.
+  func checked(_ peripheral: CBPeripheral) {
+    let manager = state.withLock { state -> CBCentralManager? in
+      guard let peer = state.peers[peripheral.peer], peer.phase == .checking, peer.object === peripheral
+      else { return nil }
+      state.peers[peripheral.peer]?.phase = .connected
+      peripheral.open()
+      return state.manager
+    }
+    guard let manager else { return }
+    delegate?.centralManager(manager, didConnect: peripheral)
+    peripheral.tellModified()
+  }
+
   /// Whom to tell of the end of a connection, and what.
   private enum End {
     case failedToConnect(CBPeripheral)
-    case disconnected(CBPeripheral, (any Error)?)
+    case disconnected(CBPeripheral, (any Error)?, mayReconnect: Bool)
     case untold(CBPeripheral?)
+    /// Lost again before the program knew of it.
+    case stillReconnecting(CBPeripheral)
   }
 
   private func ended(_ id: PeerID, _ error: RadioError?, at time: Duration, wasRefused: Bool) {
@@ -121,7 +142,8 @@ extension CentralCore {
       // Taken out first: the last reference must not go while the lock is held.
       let object = state.peers[id]?.object
       switch state.peers[id]?.phase {
-      case .idle, nil: return (nil, .untold(nil))
+      // The end of something earlier; what was asked since stands.
+      case .idle, .waiting, nil: return (nil, .untold(nil))
       case .connecting:
         if error == nil, !wasRefused, object != nil {
           // The answer to an earlier cancellation: what was asked since stands.
@@ -130,30 +152,72 @@ extension CentralCore {
         }
         finish(id, &state)
         return (state.manager, object.map { .failedToConnect($0) } ?? .untold(nil))
+      case .checking:
+        state.peers[id]?.phase = .connecting
+        return (nil, object.map { .stillReconnecting($0) } ?? .untold(nil))
       case .connected:
+        let mayReconnect = error != nil && state.peers[id]?.options.reconnects == true
         finish(id, &state)
-        return (state.manager, object.map { .disconnected($0, error?.cbError) } ?? .untold(nil))
+        let end = object.map { End.disconnected($0, error?.cbError, mayReconnect: mayReconnect) }
+        return (state.manager, end ?? .untold(nil))
       case .closing(let reconnect, let isReported):
         finish(id, &state)
-        if reconnect, object != nil {
-          state.peers[id]?.phase = .connecting
-          state.client?.connect(id)
-        }
+        if reconnect, object != nil { begin(id, &state) }
         guard isReported, let object else { return (nil, .untold(object)) }
-        return (state.manager, .disconnected(object, wasRefused ? nil : error?.cbError))
+        let error = wasRefused ? nil : error?.cbError
+        return (state.manager, .disconnected(object, error, mayReconnect: false))
       }
     }
     switch end {
     case .untold(let peripheral): peripheral?.endLink()
+    case .stillReconnecting(let peripheral):
+      if let database = peripheral.pauseLink() { peripheral.remember(database) }
+      state.withLock { if $0.peers[id]?.phase == .connecting { $0.client?.connect(id) } }
     case .failedToConnect(let peripheral):
+      peripheral.endLink()
       guard let manager else { return }
       delegate?.centralManager(
         manager, didFailToConnect: peripheral, error: (error ?? RadioError(.connectionFailed)).cbError)
-    case .disconnected(let peripheral, let error):
+    case .disconnected(let peripheral, let error, false):
       peripheral.endLink()
       guard let manager else { return }
       delegate?.centralManager(manager, didDisconnectPeripheral: peripheral, error: error)
+    case .disconnected(let peripheral, let error, true):
+      let database = peripheral.pauseLink() ?? RemoteDatabase()
+      guard let manager else { return database.end() }
+      state.withLock { $0.disconnection = Disconnection(peer: id, database: database) }
+      if let delegate {
+        delegate.centralManager(manager, didDisconnectPeripheral: peripheral, error: error)
+      } else {
+        _ = reconnect(peripheral)
+      }
+      let unused = state.withLock { state in
+        defer { state.disconnection = nil }
+        return state.disconnection?.database
+      }
+      unused?.end()
     }
+  }
+
+  /// Begins to make a link again whose loss is being reported, once, where the program has asked for that; returns whether it did.
+  ///
+  /// Called by the default of the method that excludes it, so that only delegates without that method get here.
+  func reconnect(_ peripheral: CBPeripheral) -> Bool {
+    let id = peripheral.peer
+    let database = state.withLock { state -> RemoteDatabase? in
+      guard state.disconnection?.peer == id, let database = state.disconnection?.database,
+        state.adapter == .poweredOn, let client = state.client, let peer = state.peers[id],
+        peer.object === peripheral, peer.phase == .idle
+      else { return nil }
+      state.disconnection?.database = nil
+      state.peers[id]?.phase = .connecting
+      // The program has asked for a link that lasts, so that releasing the object does not end it.
+      state.peers[id]?.kept = peripheral
+      peripheral.remember(database)
+      client.connect(id)
+      return database
+    }
+    return database != nil
   }
 
   /// Puts a connection to rest, and forgets a device whose object is gone.
@@ -166,9 +230,9 @@ extension CentralCore {
   private func released(_ id: PeerID) {
     let wasPending = state.withLock { state -> Bool in
       guard let peer = state.peers[id], peer.object == nil else { return false }
-      if peer.phase == .idle { state.peers[id] = nil }
       abandonPending(id, &state)
-      return peer.phase == .connecting
+      if state.peers[id]?.phase == .idle { state.peers[id] = nil }
+      return peer.phase == .connecting || peer.phase == .waiting
     }
     if wasPending {
       log.note("A pending connection was cancelled: its CBPeripheral was released. Keep a reference to it.")

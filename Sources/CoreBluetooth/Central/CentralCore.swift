@@ -18,15 +18,22 @@ final class CentralCore: Sendable {
     case requestFailed(PeerID)
     /// The program has released the object of that device.
     case released(PeerID)
+    /// The delay of a connection has passed.
+    case delayElapsed(PeerID)
   }
 
   /// A connection as this manager drives it.
   enum Phase: Sendable, Equatable {
-    /// Neither asked for nor there. Goes to `connecting`.
+    /// Neither asked for nor there. Goes to `waiting` or `connecting`.
     case idle
-    /// The radio was asked. Goes to `connected`, `idle` or `closing`.
+    /// Asked for, but not of the radio before a delay has passed. Goes to `connecting`, `idle` or `closing`.
+    case waiting
+    /// The radio was asked. Goes to `checking`, `connected`, `idle` or `closing`.
     case connecting
-    /// Goes to `idle` or `closing`.
+    /// A link that was lost is up again, and what is known of the device is compared with what it has. Goes to `connected`, `connecting` or
+    /// `closing`.
+    case checking
+    /// Goes to `idle`, from there to `connecting` where the link is made again by itself, or to `closing`.
     case connected
     /// The radio was asked to end it and has not answered; then `idle`, or `connecting` where the program has asked for that meanwhile. Where the
     /// program did not ask for the end, it is not told of it.
@@ -35,9 +42,20 @@ final class CentralCore: Sendable {
 
   struct Peer: Sendable {
     weak var object: CBPeripheral?
-    /// Holds the object while there is a link or an end to report.
+    /// Holds the object while there is a link, one that is made again by itself, or an end to report.
     var kept: CBPeripheral?
     var phase = Phase.idle
+    /// As last given by the program.
+    var options = ConnectOptions()
+    /// Ends `waiting`.
+    var delay: ScheduledWork?
+  }
+
+  /// The end of a link while the delegate is told of it.
+  struct Disconnection: Sendable {
+    let peer: PeerID
+    /// What is known of the device, where its link is to be made again unless the delegate has the method that excludes that.
+    var database: RemoteDatabase?
   }
 
   struct State: Sendable {
@@ -51,6 +69,9 @@ final class CentralCore: Sendable {
     var lastOrdinal: UInt32 = 0
     /// When the link ended whose end is being reported; seconds since 2001-01-01.
     var disconnectionTime: CFAbsoluteTime = 0
+    var disconnection: Disconnection?
+    /// Options of which the log was told that there is no such thing.
+    var toldAbsent: Set<String> = []
   }
 
   let state = PosixMutex(State())
@@ -98,7 +119,10 @@ final class CentralCore: Sendable {
         state.adapter = .unknown
       }
       state.client?.stopScan()
-      for (id, peer) in state.peers where peer.phase != .idle { state.client?.cancelConnection(id) }
+      for (id, peer) in state.peers where peer.phase != .idle {
+        peer.delay?.cancel()
+        state.client?.cancelConnection(id)
+      }
       return (state.client, state.peers.values.compactMap(\.object))
     }
     for peripheral in peers { peripheral.endLink() }

@@ -16,6 +16,8 @@ struct PeripheralSession: Sendable {
     case setNotify(CBCharacteristic, NotifyMode)
     case readRSSI
     case openChannel
+    /// Asked by the manager, to compare what is known with what the peer has.
+    case check
   }
 
   /// What exists while there is a link.
@@ -27,6 +29,10 @@ struct PeripheralSession: Sendable {
     var takesCommands = true
     /// Whether the log was told that a write without response was lost, since room was last there.
     var hasToldLoss = false
+    /// Not nil until what is known from the link before was compared with what the peer has: the program does not know of the link yet.
+    var check: DatabaseCheck?
+    /// What has turned out to be no longer valid meanwhile.
+    var modified: [CBService] = []
   }
 
   var delegate = PeripheralDelegateReference()
@@ -36,6 +42,8 @@ struct PeripheralSession: Sendable {
   /// dBm.
   var rssi: Int?
   var link: Link?
+  /// The attributes of the link before, while the manager makes the next one by itself.
+  var remembered: RemoteDatabase?
 
   init(knownName: String?) { advertisedName = knownName }
 

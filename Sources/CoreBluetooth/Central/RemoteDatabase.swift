@@ -2,7 +2,8 @@ internal import Locking
 internal import Foundation
 internal import Radio
 
-/// The attributes of a peer as far as they were discovered over one link, each as one object for as long as the link lasts.
+/// The attributes of a peer as far as they were discovered over one link, each as one object for as long as the link lasts, and
+/// over the next one where the manager makes that by itself.
 struct RemoteDatabase: Sendable {
   let link = LinkToken()
   /// Primary services in the order of their discovery; nil before the first discovery.
@@ -83,12 +84,31 @@ struct RemoteDatabase: Sendable {
     return lost
   }
 
-  /// Lets go of everything at the end of the link: no attribute notifies any more, and services hold each other no longer.
-  func end() {
-    for service in all.values { service.dropIncludedServices() }
+  /// What is known, service by service in order of handles, for a comparison with the peer's database.
+  var known: [DatabaseCheck.Known] {
+    all.sorted { $0.key.handles.lowerBound < $1.key.handles.lowerBound }.map { remote, service in
+      var known = DatabaseCheck.Known(service: remote)
+      known.included = (service.includedServices ?? []).compactMap(\.remote)
+      for characteristic in service.characteristics ?? [] {
+        guard let remote = characteristic.remote else { continue }
+        known.characteristics.append(remote)
+        known.descriptors.append((remote, (characteristic.descriptors ?? []).compactMap(\.remote)))
+      }
+      return known
+    }
+  }
+
+  /// Outlives the link: attributes stay, but none notifies any more.
+  func pause() {
     for characteristic in characteristics.values {
       characteristic.contents.withLock { $0.isNotifying = false }
     }
+  }
+
+  /// Lets go of everything at the end of the link: no attribute notifies any more, and services hold each other no longer.
+  func end() {
+    for service in all.values { service.dropIncludedServices() }
+    pause()
   }
 
   private mutating func object(for remote: RemoteService, of peripheral: CBPeripheral) -> CBService {

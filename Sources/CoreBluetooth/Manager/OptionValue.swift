@@ -12,6 +12,18 @@ enum OptionValue {
     }
   }
 
+  /// A time in seconds, given as any number; zero where it is none or not a time. At most what a timer can count.
+  static func seconds(_ value: Any?) -> Duration {
+    let seconds: Double =
+      switch value {
+      case let value as Double: value
+      case let value as Int: Double(value)
+      case let value as NSNumber: value.doubleValue
+      default: 0
+      }
+    return .seconds(seconds > 0 ? min(seconds, 1e9) : 0)
+  }
+
   /// A list of UUIDs.
   static func uuids(_ value: Any?) -> [CBUUID] { value as? [CBUUID] ?? [] }
 }

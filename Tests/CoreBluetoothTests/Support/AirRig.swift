@@ -39,23 +39,23 @@ final class AirRig: Sendable {
   }
 
   /// The device, connected.
-  func connected() throws -> CBPeripheral {
+  func connected(options: [String: Any]? = nil) throws -> CBPeripheral {
     try run { device.recorder.lines.all.contains("advertising true") && central.state == .poweredOn }
     central.scanForPeripherals(withServices: [DeviceProgram.service])
     try run { !phone.peripherals.isEmpty }
     central.stopScan()
     let peripheral = try #require(phone.peripherals.first)
     peripheral.delegate = phone
-    central.connect(peripheral)
+    central.connect(peripheral, options: options)
     try run { peripheral.state == .connected }
     return peripheral
   }
 
   /// The device and its characteristics.
-  func explored() throws -> (
+  func explored(options: [String: Any]? = nil) throws -> (
     CBPeripheral, data: CBCharacteristic, updates: CBCharacteristic, fixed: CBCharacteristic
   ) {
-    let peripheral = try connected()
+    let peripheral = try connected(options: options)
     peripheral.discoverServices([DeviceProgram.service])
     try run { peripheral.services != nil }
     let service = try #require(peripheral.services?.first)

@@ -50,17 +50,17 @@ final class CentralRig: Sendable {
   }
 
   /// The device's object, connected.
-  func connected() async throws -> CBPeripheral {
+  func connected(options: [String: Any]? = nil) async throws -> CBPeripheral {
     let peripheral = try await discovered()
-    manager.connect(peripheral)
+    manager.connect(peripheral, options: options)
     await post(.connected(peer, name: nil))
     try #require(peripheral.state == .connected)
     return peripheral
   }
 
   /// The device's object, connected, with everything of ``FakeDatabase`` discovered.
-  func explored() async throws -> (CBPeripheral, FakeDatabase.Objects) {
-    let peripheral = try await connected()
+  func explored(options: [String: Any]? = nil) async throws -> (CBPeripheral, FakeDatabase.Objects) {
+    let peripheral = try await connected(options: options)
     central.setScript(FakeDatabase.script(peer))
     peripheral.discoverServices(nil)
     await drain()

@@ -1,0 +1,25 @@
+internal import Foundation
+internal import Radio
+
+/// How a program wants a connection to be made and kept.
+struct ConnectOptions: Sendable {
+  /// Whether to connect again by itself where a link is lost.
+  var reconnects = false
+  /// Not before this instant of the radio's clock; nil: at once.
+  var start: Duration?
+
+  init() {}
+
+  /// Reads the options of a connect call made at `now`.
+  init(_ options: [String: Any]?, now: Duration) {
+    reconnects = OptionValue.bool(options?[CBConnectPeripheralOptionEnableAutoReconnect])
+    let delay = OptionValue.seconds(options?[CBConnectPeripheralOptionStartDelayKey])
+    if delay > .zero { start = now + delay }
+  }
+
+  /// Options that ask for what Linux does not have, with its name.
+  static let absent = [
+    (CBConnectPeripheralOptionEnableTransportBridgingKey, "bridging to Bluetooth Classic profiles"),
+    (CBConnectPeripheralOptionRequiresANCS, "the Apple Notification Center Service"),
+  ]
+}
