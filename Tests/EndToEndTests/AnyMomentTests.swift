@@ -21,10 +21,10 @@ struct AnyMomentTests {
     var isCancellation: Bool { self == .cancelled || self == .cancelledAndLost }
   }
 
-  /// A few moments, others for each disturbance and carrier, which together leave no gap.
+  /// A few moments, others for each disturbance and carrier, which together leave no gap when the sweep is not thinned.
   private static func moments(_ choice: CarrierChoice, _ disturbance: Disturbance) -> [Int] {
     let place = (Disturbance.allCases.firstIndex(of: disturbance) ?? 0) * 2 + (choice == .gatt ? 0 : 1)
-    return Array(stride(from: place * 60, through: 6600, by: 1080))
+    return Array(stride(from: place * 60, through: 6600, by: 1080 * Sweep.thinning))
   }
 
   @Test(
