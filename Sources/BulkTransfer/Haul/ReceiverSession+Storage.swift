@@ -206,9 +206,6 @@ extension HaulRefusalCode {
     case .nameTaken: self = .nameExists
     case .diskFull: self = .noSpace
     case .locked: self = .inUse
-    case .objectTooLarge: self = .tooLarge
-    case .nameNotAcceptable: self = .badName
-    case .nameTaken: self = .nameExists
     default: return nil
     }
   }
