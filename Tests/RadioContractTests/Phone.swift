@@ -20,7 +20,7 @@ final class Phone: Sendable {
     var body: (@Sendable (CentralEvent, any CentralRadio) -> Void)?
   }
 
-  static let patience = Duration.seconds(20)
+  static let patience = Duration.seconds(120)
 
   init(_ world: any RadioWorld, name: String = "phone") {
     self.world = world
