@@ -53,7 +53,7 @@ final class NewsLog<Event: Sendable>: Sendable {
     _ what: String, after start: Int = 0, sourceLocation: SourceLocation = #_sourceLocation,
     _ find: (Event) -> Found?
   ) throws -> Found {
-    let deadline = DispatchTime.now() + .seconds(60)
+    let deadline = DispatchTime.now() + .seconds(120)
     while true {
       if let found = all.dropFirst(start).lazy.compactMap(find).first { return found }
       if news.wait(timeout: deadline) == .timedOut { break }
