@@ -8,10 +8,10 @@ internal import Radio
 /// unopened; a program sets their delegate, schedules them on a run loop and opens them. SDU borders are not kept.
 // Sendable: nothing of it changes, and the streams lock what changes in them.
 open class CBL2CAPChannel: NSObject, @unchecked Sendable {
-  private let core: ChannelCore?
+  let core: ChannelCore?
+  let input: ChannelInputStream?
+  let output: ChannelOutputStream?
   private let remote: CBPeer?
-  private let input: ChannelInputStream?
-  private let output: ChannelOutputStream?
 
   /// Makes an object without a channel; programs get channels from a delegate.
   public override init() {
@@ -29,7 +29,7 @@ open class CBL2CAPChannel: NSObject, @unchecked Sendable {
     input = ChannelInputStream(core)
     output = ChannelOutputStream(core)
     super.init()
-    core.start(input: input?.scheduler, output: output?.scheduler)
+    core.start(input: input?.incoming.direction.scheduler, output: output?.outgoing.direction.scheduler)
   }
 
   deinit { core?.close() }
@@ -39,12 +39,15 @@ open class CBL2CAPChannel: NSObject, @unchecked Sendable {
 
   /// What the peer sends.
   ///
-  /// `read` does not wait: it returns what is there; 0 where nothing is there now, or where the stream's status is `atEnd`; -1 after an error.
+  /// `read` does not wait: it returns what is there; 0 where nothing is there now, or where the stream's status is `atEnd`; -1 where the channel has
+  /// failed and everything that had arrived was read, or where the stream is not open. `streamError` then says why. What is not read stays with the
+  /// radio, which lets the peer send no more than it has memory for.
   open var inputStream: InputStream! { input }
 
   /// What is sent to the peer.
   ///
-  /// `write` does not wait: it takes what there is room for, 0 where there is none now; -1 after the end.
+  /// `write` does not wait: it takes what there is room for, 0 where there is none now; -1 after the end, or where the stream is not open. `streamError`
+  /// then says why. What was taken is sent before the channel closes.
   open var outputStream: OutputStream! { output }
 
   /// The PSM that was connected to.
@@ -57,8 +60,8 @@ open class CBL2CAPChannel: NSObject, @unchecked Sendable {
   @_spi(Streams) public func setEventQueue(
     _ queue: DispatchQueue?, handler: (@Sendable (Stream, Stream.Event) -> Void)?
   ) {
-    input?.setEventQueue(queue, handler: handler)
-    output?.setEventQueue(queue, handler: handler)
+    input?.incoming.direction.setEventQueue(queue, handler: handler)
+    output?.outgoing.direction.setEventQueue(queue, handler: handler)
   }
 }
 

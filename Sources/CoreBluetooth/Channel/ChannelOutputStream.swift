@@ -1,121 +1,75 @@
-internal import Dispatch
-internal import Locking
 internal import Foundation
 internal import Radio
 
-/// The bytes to send on a channel.
+/// The bytes to send on a channel, as a Foundation stream.
 ///
-/// What changes is behind `state` and in the scheduler, so that it may be used from any thread.
+/// What changes is in `outgoing`, behind a lock, so that it may be used from any thread.
 final class ChannelOutputStream: OutputStream {
-  private struct State: Sendable {
-    var progress = StreamProgress()
-    var receiver = StreamReceiver()
-  }
-
-  /// How much of one write is looked at, so that a large one is not copied whole to be taken in part.
-  private static let largestWrite = 1 << 16
-
-  let scheduler: StreamScheduler
-  private let core: ChannelCore
-  private let state = PosixMutex(State())
+  let outgoing: OutgoingBytes
 
   init(_ core: ChannelCore) {
-    self.core = core
-    scheduler = StreamScheduler(clock: core.clock)
+    outgoing = OutgoingBytes(core)
     super.init(toMemory: ())
-    let reference = StreamReference(stream: self)
-    scheduler.setHandler { reference.stream?.deliver() }
+    outgoing.direction.start(self)
   }
 
   required init(toMemory: ()) {
     preconditionFailure("Streams of a channel are made with it")
   }
 
-  deinit { core.close(.output) }
-
   override var delegate: (any StreamDelegate)? {
-    get { state.withLock { $0.receiver }.delegate }
-    set {
-      state.withLock { [new = StreamReceiver(delegate: newValue)] in $0.receiver.delegate = new.delegate }
-    }
+    get { outgoing.direction.delegate }
+    set { outgoing.direction.delegate = newValue }
   }
 
-  override func open() {
-    if state.withLock({ $0.progress.open() }) { scheduler.wake() }
-  }
+  override func open() { outgoing.direction.open() }
 
-  override func close() {
-    guard state.withLock({ $0.progress.close() }) else { return }
-    scheduler.stop()
-    core.close(.output)
-  }
+  override func close() { outgoing.direction.close() }
 
-  override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { scheduler.add(aRunLoop, mode) }
+  override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+    outgoing.direction.scheduler.add(aRunLoop, mode)
+  }
 
   override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
-    scheduler.remove(aRunLoop, mode)
+    outgoing.direction.scheduler.remove(aRunLoop, mode)
   }
 
   override func property(forKey key: Stream.PropertyKey) -> AnyObject? { nil }
 
   override func setProperty(_ property: AnyObject?, forKey key: Stream.PropertyKey) -> Bool { false }
 
-  override var streamStatus: Stream.Status {
-    let end = core.end
-    return state.withLock { $0.progress.status(isReady: false, end: end) }
-  }
+  override var streamStatus: Stream.Status { outgoing.direction.status }
 
-  override var streamError: (any Error)? {
-    guard streamStatus == .error, case .failed(let error) = core.end else { return nil }
-    return error.cbError
-  }
+  override var streamError: (any Error)? { outgoing.direction.error }
 
-  override var hasSpaceAvailable: Bool { state.withLock { $0.progress.isOpen } && hasSpace }
+  override var hasSpaceAvailable: Bool { outgoing.direction.isReady }
 
   override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
-    guard state.withLock({ $0.progress.isOpen }), core.end == nil else { return -1 }
-    guard len > 0 else { return 0 }
-    let count = core.channel.write(unsafe Data(bytes: buffer, count: min(len, Self.largestWrite)))
-    let mustWake = state.withLock { $0.progress.programActed() && (hasSpace || core.end != nil) }
-    if mustWake { scheduler.wake() }
-    return count
-  }
-
-  func setEventQueue(_ queue: DispatchQueue?, handler: (@Sendable (Stream, Stream.Event) -> Void)?) {
-    state.withLock { $0.receiver.handler = handler }
-    scheduler.setQueue(queue)
-  }
-
-  private var hasSpace: Bool { core.end == nil && core.channel.hasSpace }
-
-  private func deliver() {
-    guard state.withLock({ $0.progress.beginTelling() }) else { return }
-    for _ in 0..<StreamReceiver.eventsPerWake {
-      let (event, receiver) = state.withLock { state in
-        let isReady = hasSpace
-        return (
-          state.progress.next(isReady: isReady, end: core.end, ready: .hasSpaceAvailable), state.receiver
-        )
-      }
-      guard let event else { return }
-      receiver.tell(self, event)
-    }
-    state.withLock { $0.progress.endTelling() }
-    scheduler.wake()
+    let count = min(max(len, 0), OutgoingBytes.largestWrite)
+    return outgoing.put(unsafe Data(bytes: buffer, count: count)) ?? -1
   }
 }
 
-/// Whom a stream tells of its events.
-///
-/// Sendable though delegates are not: they are called only where the program has scheduled the stream.
-struct StreamReceiver: @unchecked Sendable {
-  /// How many events one wake-up tells, so that a fast peer does not keep other work of the run loop waiting.
-  static let eventsPerWake = 16
+/// The bytes to send on a channel, for any thread.
+final class OutgoingBytes: Sendable {
+  /// How much of one write is looked at, so that a large one is not copied whole to be taken in part.
+  static let largestWrite = 1 << 16
 
-  weak var delegate: (any StreamDelegate)?
-  var handler: (@Sendable (Stream, Stream.Event) -> Void)?
+  let direction: ChannelDirection
+  private let channel: any RadioChannel
 
-  func tell(_ stream: Stream, _ event: Stream.Event) {
-    if let handler { handler(stream, event) } else { delegate?.stream(stream, handle: event) }
+  init(_ core: ChannelCore) {
+    channel = core.channel
+    direction = ChannelDirection(core, .output, ready: .hasSpaceAvailable) {
+      core.end == nil && core.channel.hasSpace
+    }
+  }
+
+  /// Takes a prefix of `bytes` and returns its length; 0: there is no room now. nil: the direction's error says why.
+  func put(_ bytes: Data) -> Int? {
+    direction.act(ofNoBytes: bytes.isEmpty) { end in
+      guard end == nil else { return nil }
+      return bytes.isEmpty ? 0 : channel.write(bytes.prefix(Self.largestWrite))
+    }
   }
 }

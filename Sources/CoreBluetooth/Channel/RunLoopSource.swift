@@ -100,15 +100,15 @@ final class RunLoopSource: @unchecked Sendable {
   /// On the thread of a run loop to which the source was added elsewhere.
   private func arrive(_ mode: RunLoop.Mode) {
     let here = Place(runLoop: .current, mode: mode, loop: CFRunLoopGetCurrent())
-    let isWanted = places.withLock { places in
+    // With the lock held, so that nobody removes the place between: a run loop calls nothing of ours from there.
+    places.withLock { places in
       guard let i = places.firstIndex(where: { $0.isIn(here.runLoop, here.mode) && $0.loop == nil }) else {
-        return false
+        return
       }
       places[i].loop = here.loop
-      return true
+      // A signal that came before is still set, and is performed now.
+      if let loop = here.loop { attach(to: loop, mode) }
     }
-    // A signal that came before is still set, and is performed now.
-    if isWanted, let loop = here.loop { attach(to: loop, mode) }
   }
 
   private func attach(to loop: CFRunLoop, _ mode: RunLoop.Mode) {

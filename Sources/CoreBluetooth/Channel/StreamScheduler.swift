@@ -11,13 +11,20 @@ final class StreamScheduler: Sendable {
   private struct State: Sendable {
     var queue: DispatchQueue?
     var source: RunLoopSource?
-    /// Numbers wake-ups by queue; one that was overtaken by a change of schedule does nothing.
-    var generation: UInt64 = 0
+    /// Counts changes of the schedule; a wake-up that was overtaken by one does nothing.
+    var turn = Turn()
     /// A wake-up is on its way, and an activity held for it.
     var isPending = false
     /// Something happened while nothing was scheduled.
     var isWanted = false
-    var handler: (@Sendable () -> Void)?
+    var handler: (@Sendable (Turn) -> Void)?
+  }
+
+  /// The time between two changes of the schedule.
+  struct Turn: Equatable, Sendable {
+    private var number: UInt64 = 0
+
+    mutating func end() { number &+= 1 }
   }
 
   private let state = PosixMutex(State())
@@ -28,7 +35,10 @@ final class StreamScheduler: Sendable {
   deinit { if state.withLock({ $0.isPending }) { clock.endActivity() } }
 
   /// Sets what runs at each wake-up; once, before anything else.
-  func setHandler(_ handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
+  func setHandler(_ handler: @escaping @Sendable (Turn) -> Void) { state.withLock { $0.handler = handler } }
+
+  /// Whether events may still be told by a handler that was run in that turn.
+  func isCurrent(_ turn: Turn) -> Bool { state.withLock { $0.turn == turn } }
 
   /// Runs the handler where the stream is scheduled; once for all calls until it starts.
   func wake() {
@@ -60,8 +70,10 @@ final class StreamScheduler: Sendable {
   /// Ends all delivery.
   func stop() {
     let (source, endsActivity) = state.withLock { state in
-      defer { state = State(generation: state.generation &+ 1) }
-      return (state.source, state.isPending)
+      let (source, isPending) = (state.source, state.isPending)
+      state.turn.end()
+      state = State(turn: state.turn)
+      return (source, isPending)
     }
     source?.removeAll()
     if endsActivity { clock.endActivity() }
@@ -72,7 +84,7 @@ final class StreamScheduler: Sendable {
     let endsActivity = state.withLock { state in
       let wasPending = state.isPending
       change(&state)
-      state.generation &+= 1
+      state.turn.end()
       state.isPending = false
       if wasPending || state.isWanted { send(&state) }
       return wasPending
@@ -89,25 +101,24 @@ final class StreamScheduler: Sendable {
     }
     state.isWanted = false
     state.isPending = true
-    state.generation &+= 1
     clock.beginActivity()
     if let queue = state.queue {
-      queue.async { [weak self, generation = state.generation] in self?.fire(generation) }
+      queue.async { [weak self, turn = state.turn] in self?.fire(turn) }
     } else {
       source?.signal()
     }
   }
 
-  /// Runs the handler for the wake-up of that number; nil: for one by run loop.
-  private func fire(_ generation: UInt64?) {
-    let handler = state.withLock { state -> (@Sendable () -> Void)? in
-      let isCurrent = generation.map { $0 == state.generation } ?? (state.queue == nil)
-      guard state.isPending, isCurrent else { return nil }
+  /// Runs the handler for a wake-up that was sent to a queue in that turn; nil: for one by run loop.
+  private func fire(_ sent: Turn?) {
+    let (handler, turn) = state.withLock { state -> ((@Sendable (Turn) -> Void)?, Turn) in
+      let isCurrent = sent.map { $0 == state.turn } ?? (state.queue == nil)
+      guard state.isPending, isCurrent else { return (nil, state.turn) }
       state.isPending = false
-      return state.handler ?? {}
+      return (state.handler ?? { _ in }, state.turn)
     }
     guard let handler else { return }
-    handler()
+    handler(turn)
     clock.endActivity()
   }
 }

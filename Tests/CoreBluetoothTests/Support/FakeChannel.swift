@@ -31,6 +31,9 @@ final class FakeChannel: RadioChannel {
   deinit { onRelease() }
 
   var sent: Data { state.withLock { $0.sent } }
+  /// How many bytes have arrived and were not read.
+  var waiting: Int { state.withLock { $0.arrived.count } }
+  var room: Int { state.withLock { $0.room } }
   var closes: Int { state.withLock { $0.closes } }
 
   /// Bytes arrive. The sink is called with the lock held, as the seam allows.

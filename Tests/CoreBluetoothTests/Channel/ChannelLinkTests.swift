@@ -1,0 +1,149 @@
+import Foundation
+import Locking
+import Radio
+import Testing
+import VirtualRadio
+
+@_spi(Streams) @testable import CoreBluetooth
+
+/// Channels over a simulated link, whole.
+@Suite(.timeLimit(.minutes(15))) struct ChannelLinkTests {
+  /// Lengths up to `limit`, the same for the same seed.
+  private static func portions(_ limit: Int, seed: UInt64) -> @Sendable () -> Int {
+    let generator = PosixMutex(SeededGenerator(seed: seed))
+    return { generator.withLock { Int.random(in: 1...limit, using: &$0) } }
+  }
+
+  @Test(arguments: [true, false], [(16, 100), (2_000, 4_096), (20_000, 90_000)])
+  func carryBothWays(byRunLoop: Bool, limits: (near: Int, far: Int)) async throws {
+    let rig = AirRig()
+    let (up, down) = (pattern(60_000), pattern(45_000))
+    let thread = await RunLoopThread.start()
+    let (nearEnd, farEnd) = try rig.openedChannel()
+    let near = Pipe(nearEnd, sending: up, portion: Self.portions(limits.near, seed: 1))
+    let far = Pipe(farEnd, sending: down, portion: Self.portions(limits.far, seed: 2))
+    for pipe in [near, far] { pipe.open(in: byRunLoop ? thread.runLoop : nil) }
+    try rig.run { far.received.count == up.count && near.received.count == down.count }
+    #expect(far.received == up)
+    #expect(near.received == down)
+    near.close()
+    try rig.run { far.endings.count == 2 }
+    #expect(far.endings.sorted() == ["in end", "out end"])
+    #expect(near.endings == [])
+    #expect(far.channel.inputStream.streamStatus == .atEnd)
+    await thread.stop()
+  }
+
+  @Test("what was written before closing arrives", arguments: [1, 500, 60_000], [true, false])
+  func closeAfterTheLastByte(size: Int, isReadLate: Bool) throws {
+    let rig = AirRig()
+    let (near, far) = try rig.openedChannel()
+    let (output, input) = (try #require(near.outputStream), try #require(far.inputStream))
+    output.open()
+    #expect(output.writeBytes(Array(pattern(size))) == size)
+    output.close()
+    near.inputStream.open()
+    near.inputStream.close()
+    if isReadLate { try rig.run(within: .seconds(60)) { far.core?.end != nil } }
+    input.open()
+    var got: [UInt8] = []
+    try rig.run {
+      while let bytes = input.readBytes(100), !bytes.isEmpty { got += bytes }
+      return input.streamStatus == .atEnd
+    }
+    #expect(Data(got) == pattern(size))
+    #expect(input.streamError == nil)
+  }
+
+  @Test(arguments: [true, false])
+  func endWithTheLink(byRunLoop: Bool) async throws {
+    let rig = AirRig()
+    let up = pattern(200_000)
+    let thread = await RunLoopThread.start()
+    let (nearEnd, farEnd) = try rig.openedChannel()
+    let near = Pipe(nearEnd, sending: up) { 4_096 }
+    let far = Pipe(farEnd, sending: Data()) { 4_096 }
+    for pipe in [near, far] { pipe.open(in: byRunLoop ? thread.runLoop : nil) }
+    try rig.run { far.received.count >= up.count / 2 }
+    rig.air.setInReach(false, of: rig.deviceRadio)
+    try rig.run { near.endings.count == 2 && far.endings.count == 2 }
+    #expect(near.endings.sorted() == ["in error", "out error"])
+    #expect(far.received == up.prefix(far.received.count))
+    #expect(near.unsent > 0)
+    #expect(near.channel.outputStream.streamStatus == .error)
+    #expect((near.channel.outputStream.streamError as? CBError)?.code == .connectionTimeout)
+    #expect(rig.phone.lines.all.last == "disconnected, disconnected link error 6")
+    await thread.stop()
+  }
+
+  @Test("what had arrived can be read after the link was lost") func outliveTheLink() throws {
+    let rig = AirRig()
+    let (near, far) = try rig.openedChannel()
+    let (output, input) = (try #require(near.outputStream), try #require(far.inputStream))
+    output.open()
+    input.open()
+    #expect(output.writeBytes(Array(pattern(10_000))) == 10_000)
+    try rig.run { input.hasBytesAvailable }
+    rig.air.setInReach(false, of: rig.deviceRadio)
+    try rig.run { far.core?.end != nil }
+    #expect(input.streamStatus == .open)
+    var got: [UInt8] = []
+    while let bytes = input.readBytes(77) {
+      try #require(!bytes.isEmpty)
+      got += bytes
+    }
+    #expect(!got.isEmpty)
+    #expect(Data(got) == pattern(10_000).prefix(got.count))
+    #expect(input.streamStatus == .error)
+    #expect((input.streamError as? CBError)?.code == .connectionTimeout)
+  }
+
+  /// Nobody reads, so the credits run dry: what both ends hold does not grow.
+  @Test func holdNoMoreThanTheirBuffers() throws {
+    let rig = AirRig()
+    let (near, far) = try rig.openedChannel()
+    let (output, input) = (try #require(near.outputStream), try #require(far.inputStream))
+    output.open()
+    input.open()
+    let all = Array(pattern(500_000))
+    var written = 0
+    func fill() {
+      while written < all.count {
+        let count = output.writeBytes(Array(all[written..<min(written + 3_000, all.count)]))
+        guard count > 0 else { return }
+        written += count
+      }
+    }
+    for _ in 0..<120 {
+      fill()
+      try rig.clock.run(for: .seconds(1))
+    }
+    let held = written
+    #expect((65_536...140_000).contains(held))
+    #expect(output.writeBytes([0]) == 0)
+    #expect(output.streamStatus == .open)
+    // Credits come back as the program reads, and only so.
+    var got = input.readBytes(20_000) ?? []
+    for _ in 0..<10 {
+      fill()
+      try rig.clock.run(for: .seconds(1))
+    }
+    #expect(written > held)
+    // But for what was on the air, and the rounding of credits to frames.
+    #expect(written <= held + got.count + 1_000)
+    try rig.run {
+      fill()
+      while let bytes = input.readBytes(1_234), !bytes.isEmpty { got += bytes }
+      return got.count == all.count
+    }
+    #expect(got == all)
+  }
+
+  @Test func areRefusedWithAnError() throws {
+    let rig = AirRig()
+    let peripheral = try rig.connected()
+    peripheral.openL2CAPChannel(0x25)
+    try rig.run { rig.phone.lines.all.last == "channel nil link error 13" }
+    #expect(peripheral.state == .connected)
+  }
+}
