@@ -35,9 +35,10 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
   ) {
     let log = options?[CBManagerOptionLogHandlerKey] as? CBLogHandler ?? .standardError
     let radio = RadioSelection.radio(for: options?[CBManagerOptionRadioKey], log: log)
-    core = CentralCore(radio: radio, queue: queue ?? .main, log: log)
+    let recorder = RestorationRecorder<SavedCentral>.make(
+      options, key: CBCentralManagerOptionRestoreIdentifierKey, log: log)
+    core = CentralCore(radio: radio, queue: queue ?? .main, log: log, recorder: recorder)
     super.init(_cb: radio, log: log)
-    noteUnsupported(options, [CBCentralManagerOptionRestoreIdentifierKey])
     core.start(for: self, delegate: CentralManagerDelegateReference(object: delegate))
   }
 
@@ -77,11 +78,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
   /// Scans until ``stopScan()``; a second call replaces the first. nil or no services: every device.
   open func scanForPeripherals(withServices serviceUUIDs: [CBUUID]?, options: [String: Any]? = nil) {
-    let solicited = OptionValue.uuids(options?[CBCentralManagerScanOptionSolicitedServiceUUIDsKey])
-    let filter = ScanFilter(
-      services: (serviceUUIDs ?? []).map(\.value), solicitedServices: solicited.map(\.value),
-      allowDuplicates: OptionValue.bool(options?[CBCentralManagerScanOptionAllowDuplicatesKey]))
-    report(core.startScan(filter), "scanForPeripherals")
+    let request = ScanRequest(services: serviceUUIDs, options: options)
+    report(core.startScan(request), "scanForPeripherals")
   }
 
   /// Ends the scan.

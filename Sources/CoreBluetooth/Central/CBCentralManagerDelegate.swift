@@ -9,7 +9,7 @@ public protocol CBCentralManagerDelegate: NSObjectProtocol {
   /// The manager's state has changed; commands are accepted only while it is `poweredOn`.
   func centralManagerDidUpdateState(_ central: CBCentralManager)
 
-  /// The state of a former run is back; called before the first update of the state.
+  /// The state of a former run is back; called before the first update of the state. Peripherals in it are to be held, as ever.
   func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any])
 
   /// A device was seen. `RSSI` in dBm; 127: not known.
@@ -48,7 +48,10 @@ public protocol CBCentralManagerDelegate: NSObjectProtocol {
 }
 
 extension CBCentralManagerDelegate {
-  public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {}
+  /// Declines the state, which is how a delegate without the method is found out.
+  public func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {
+    central.core.declineRestored()
+  }
 
   public func centralManager(
     _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],

@@ -28,7 +28,7 @@ extension CBPeripheral {
   func endLink() {
     // Objects of the link are let go of outside the lock.
     let (link, remembered) = session.withLock { session in
-      defer { (session.link, session.remembered) = (nil, nil) }
+      defer { (session.link, session.remembered, session.resubscriptions) = (nil, nil, []) }
       return (session.link, session.remembered)
     }
     link?.database.end()
@@ -37,11 +37,12 @@ extension CBPeripheral {
 
   /// The link was lost and may be made again: pending requests are forgotten, and the attributes handed over.
   func pauseLink() -> RemoteDatabase? {
-    let link = session.withLock { session in
+    let (link, resubscriptions) = session.withLock { session in
       defer { session.link = nil }
-      return session.link
+      return (session.link, session.resubscriptions)
     }
     link?.database.pause()
+    for characteristic in resubscriptions { characteristic.contents.withLock { $0.isNotifying = true } }
     return link?.database
   }
 
@@ -78,6 +79,7 @@ extension CBPeripheral {
     session.withLock { session in
       session.link?.check = nil
       session.link?.takesCommands = true
+      resubscribe(&session)
     }
   }
 
@@ -113,6 +115,7 @@ extension CBPeripheral {
       session.deviceName = name
       return before == name ? nil : session.delegate
     }
+    core.changedByPeer()
     delegate?.object?.peripheralDidUpdateName(self)
   }
 
@@ -123,6 +126,7 @@ extension CBPeripheral {
       session.link?.modified += gone ?? []
       return nil
     }
+    core.changedByPeer()
     if let gone { currentDelegate?.peripheral(self, didModifyServices: gone) }
   }
 
@@ -137,6 +141,7 @@ extension CBPeripheral {
     }
     guard let request else { return }
     if case .check = request { return checked(result) }
+    saveOutcome(of: request)
     answer(request, result)
     deliverFailures()
   }
@@ -172,6 +177,12 @@ extension CBPeripheral {
 
   private func answer(_ request: PeripheralSession.Request, _ result: Result<GATTReply, GATTFailure>) {
     switch (request, result) {
+    // For the program nothing has changed.
+    case (.resubscribe, .success): break
+    case (.resubscribe(let characteristic), .failure):
+      characteristic.contents.withLock { $0.isNotifying = false }
+      core.changed()
+      tell(request, result.failure?.error)
     case (.openChannel, .success(.channel(let channel))):
       let channel = CBL2CAPChannel(_cb: channel, peer: self, clock: core.clock)
       currentDelegate?.peripheral(self, didOpen: channel, error: nil)
@@ -199,7 +210,7 @@ extension CBPeripheral {
     case .write(let characteristic): delegate.peripheral(self, didWriteValueFor: characteristic, error: error)
     case .writeDescriptor(let descriptor):
       delegate.peripheral(self, didWriteValueFor: descriptor, error: error)
-    case .setNotify(let characteristic, _):
+    case .setNotify(let characteristic, _), .resubscribe(let characteristic):
       delegate.peripheral(self, didUpdateNotificationStateFor: characteristic, error: error)
     // A reply of another kind than was asked for is the radio's mistake; the program gets its answer all the same.
     case .readRSSI:

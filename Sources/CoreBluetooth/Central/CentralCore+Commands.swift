@@ -22,11 +22,13 @@ extension CentralCore {
     }
   }
 
-  func startScan(_ filter: ScanFilter) -> Misuse? {
+  func startScan(_ scan: ScanRequest) -> Misuse? {
     state.withLock { state in
       guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
-      client.startScan(filter)
       state.isScanning = true
+      state.scan = scan
+      changed()
+      client.startScan(scan.filter)
       return nil
     }
   }
@@ -34,8 +36,9 @@ extension CentralCore {
   func stopScan() -> Misuse? {
     state.withLock { state in
       guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
-      client.stopScan()
       state.isScanning = false
+      changed()
+      client.stopScan()
       return nil
     }
   }
@@ -46,6 +49,7 @@ extension CentralCore {
       guard state.adapter == .poweredOn, state.client != nil else { return .notPoweredOn }
       guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
       state.peers[id]?.options = options
+      changed()
       switch peer.phase {
       case .idle, .waiting: begin(id, &state)
       case .connecting, .checking: break
@@ -77,6 +81,7 @@ extension CentralCore {
     return state.withLock { state in
       guard state.adapter == .poweredOn, let client = state.client else { return .notPoweredOn }
       guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
+      changed()
       switch peer.phase {
       case .idle: break
       case .waiting:
@@ -152,6 +157,9 @@ extension CentralCore {
     case .waiting:
       state.peers[id]?.delay?.cancel()
       state.peers[id]?.delay = nil
+      state.peers[id]?.phase = .idle
+    case .connecting where state.restoration.isAwaited:
+      // The radio was not asked yet.
       state.peers[id]?.phase = .idle
     case .connecting:
       state.peers[id]?.phase = .closing(reconnect: false, isReported: false)

@@ -6,6 +6,8 @@ internal import Radio
 extension CentralCore {
   /// Handles one input on the manager's queue; never two at a time.
   func handle(_ input: Input) {
+    // What the program has asked for before is durable before it is told anything more.
+    saveChanges()
     switch input {
     case .radio(let event): handle(event)
     case .connectedAlready(let id):
@@ -15,6 +17,8 @@ extension CentralCore {
     case .released(let id): released(id)
     case .delayElapsed(let id):
       state.withLock { if $0.peers[id]?.phase == .waiting { begin(id, &$0) } }
+    case .restored: tellRestored()
+    case .changed: break
     }
   }
 
@@ -51,7 +55,12 @@ extension CentralCore {
     let (manager, lost) = state.withLock { state -> (CBCentralManager?, [CBPeripheral]) in
       guard new != state.adapter else { return (nil, []) }
       state.adapter = new
-      guard new != .poweredOn else { return (state.manager, []) }
+      guard new != .poweredOn else {
+        resumeRestored(&state)
+        changed()
+        return (state.manager, [])
+      }
+      guard !state.restoration.isAwaited else { return (state.manager, []) }
       let lost = state.peers.values.compactMap(\.object)
       state.isScanning = false
       // Commands that the radio took after the adapter had come back, before this end of it was heard of, must not live on unseen.
@@ -100,6 +109,7 @@ extension CentralCore {
           return nil
         }
         state.peers[id]?.phase = .connected
+        changedByPeer()
         return (manager, peripheral)
       case .idle, nil:
         // Nobody wants this link (any more).
@@ -118,6 +128,7 @@ extension CentralCore {
       guard let peer = state.peers[peripheral.peer], peer.phase == .checking, peer.object === peripheral
       else { return nil }
       state.peers[peripheral.peer]?.phase = .connected
+      changedByPeer()
       peripheral.open()
       return state.manager
     }
@@ -154,6 +165,7 @@ extension CentralCore {
         return (state.manager, object.map { .failedToConnect($0) } ?? .untold(nil))
       case .checking:
         state.peers[id]?.phase = .connecting
+        if state.peers[id]?.options.reconnects != true { state.peers[id]?.kept = nil }
         return (nil, object.map { .stillReconnecting($0) } ?? .untold(nil))
       case .connected:
         let mayReconnect = error != nil && state.peers[id]?.options.reconnects == true
@@ -214,6 +226,7 @@ extension CentralCore {
       // The program has asked for a link that lasts, so that releasing the object does not end it.
       state.peers[id]?.kept = peripheral
       peripheral.remember(database)
+      changed()
       client.connect(id)
       return database
     }
@@ -224,6 +237,7 @@ extension CentralCore {
   private func finish(_ id: PeerID, _ state: inout State) {
     state.peers[id]?.phase = .idle
     state.peers[id]?.kept = nil
+    changed()
     if state.peers[id]?.object == nil { state.peers[id] = nil }
   }
 
@@ -232,6 +246,7 @@ extension CentralCore {
       guard let peer = state.peers[id], peer.object == nil else { return false }
       abandonPending(id, &state)
       if state.peers[id]?.phase == .idle { state.peers[id] = nil }
+      changed()
       return peer.phase == .connecting || peer.phase == .waiting
     }
     if wasPending {

@@ -20,6 +20,10 @@ final class CentralCore: Sendable {
     case released(PeerID)
     /// The delay of a connection has passed.
     case delayElapsed(PeerID)
+    /// There is saved state, of which the program is to be told.
+    case restored
+    /// What is saved has changed.
+    case changed
   }
 
   /// A connection as this manager drives it.
@@ -65,6 +69,8 @@ final class CentralCore: Sendable {
     var client: (any CentralRadio)?
     var adapter = CBManagerState.unknown
     var isScanning = false
+    /// What is scanned for, or was last.
+    var scan: ScanRequest?
     var peers: [PeerID: Peer] = [:]
     var lastOrdinal: UInt32 = 0
     /// When the link ended whose end is being reported; seconds since 2001-01-01.
@@ -72,6 +78,7 @@ final class CentralCore: Sendable {
     var disconnection: Disconnection?
     /// Options of which the log was told that there is no such thing.
     var toldAbsent: Set<String> = []
+    var restoration = Restoration()
   }
 
   let state = PosixMutex(State())
@@ -79,11 +86,16 @@ final class CentralCore: Sendable {
   let inbox: EventInbox<Input>
   private let radio: any Radio
   private let queue: DispatchQueue
+  /// nil: nothing is saved.
+  let recorder: RestorationRecorder<SavedCentral>?
 
-  init(radio: any Radio, queue: DispatchQueue, log: CBLogHandler) {
+  init(
+    radio: any Radio, queue: DispatchQueue, log: CBLogHandler, recorder: RestorationRecorder<SavedCentral>?
+  ) {
     self.radio = radio
     self.queue = queue
     self.log = log
+    self.recorder = recorder
     let owner = Owner()
     inbox = EventInbox(queue: queue, clock: radio.clock) { [owner] input in owner.core?.handle(input) }
     owner.core = self
@@ -101,9 +113,12 @@ final class CentralCore: Sendable {
   /// Becomes a client of the radio; events come from now on.
   func start(for manager: CBCentralManager, delegate: CentralManagerDelegateReference) {
     radio.clock.watch(queue)
+    let saved = recorder?.load()
     state.withLock { state in
       state.manager = manager
       state.delegate = delegate
+      // Before the radio's first event.
+      if let saved { restore(saved, &state) }
       state.client = radio.makeCentral { [inbox] event in inbox.post(.radio(event)) }
     }
   }
@@ -111,6 +126,8 @@ final class CentralCore: Sendable {
   /// Ends everything: the manager was released.
   func close() {
     inbox.close()
+    saveChanges(waits: false)
+    recorder?.close()
     let (client, peers) = state.withLock { state in
       defer {
         state.client = nil

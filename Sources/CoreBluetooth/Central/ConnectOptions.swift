@@ -7,6 +7,8 @@ struct ConnectOptions: Sendable {
   var reconnects = false
   /// Not before this instant of the radio's clock; nil: at once.
   var start: Duration?
+  /// What was given as numbers or Booleans, by its keys.
+  private(set) var given: [String: Double] = [:]
 
   init() {}
 
@@ -15,6 +17,13 @@ struct ConnectOptions: Sendable {
     reconnects = OptionValue.bool(options?[CBConnectPeripheralOptionEnableAutoReconnect])
     let delay = OptionValue.seconds(options?[CBConnectPeripheralOptionStartDelayKey])
     if delay > .zero { start = now + delay }
+    given = (options ?? [:]).compactMapValues { OptionValue.number($0) }
+  }
+
+  /// The options of a former run's connection; its delay is not repeated.
+  init(restoring given: [String: Double]) {
+    self.init(given.mapValues { NSNumber(value: $0) }, now: .zero)
+    start = nil
   }
 
   /// Options that ask for what Linux does not have, with its name.

@@ -18,6 +18,8 @@ struct PeripheralSession: Sendable {
     case openChannel
     /// Asked by the manager, to compare what is known with what the peer has.
     case check
+    /// Asked by the manager, to have a subscription of a former run again.
+    case resubscribe(CBCharacteristic)
   }
 
   /// What exists while there is a link.
@@ -44,6 +46,8 @@ struct PeripheralSession: Sendable {
   var link: Link?
   /// The attributes of the link before, while the manager makes the next one by itself.
   var remembered: RemoteDatabase?
+  /// What notified in a former run, until the first link of this one.
+  var resubscriptions: [CBCharacteristic] = []
 
   init(knownName: String?) { advertisedName = knownName }
 

@@ -9,6 +9,11 @@ public let CBManagerOptionRadioKey: String = "CoreBluetoothRadio"
 /// Receives the lines that a manager logs; the value is a ``CBLogHandler``. Not in Apple's framework.
 public let CBManagerOptionLogHandlerKey: String = "CoreBluetoothLogHandler"
 
+/// The folder for the saved state of a manager with a restore identifier; the value is a path or a file URL. Not in Apple's framework.
+///
+/// Without it the state is kept under `$XDG_STATE_HOME`, or `~/.local/state`, in a folder of the program's name.
+public let CBManagerOptionStateDirectoryKey: String = "CoreBluetoothStateDirectory"
+
 /// What central and peripheral managers have in common.
 ///
 /// ## Which radio

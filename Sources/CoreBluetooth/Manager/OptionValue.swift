@@ -24,6 +24,19 @@ enum OptionValue {
     return .seconds(seconds > 0 ? min(seconds, 1e9) : 0)
   }
 
+  /// A finite number, or a Boolean as one; nil: it is neither.
+  static func number(_ value: Any) -> Double? {
+    let number: Double? =
+      switch value {
+      case let value as Bool: value ? 1 : 0
+      case let value as Double: value
+      case let value as Int: Double(value)
+      case let value as NSNumber: value.doubleValue
+      default: nil
+      }
+    return number?.isFinite == true ? number : nil
+  }
+
   /// A list of UUIDs.
   static func uuids(_ value: Any?) -> [CBUUID] { value as? [CBUUID] ?? [] }
 }

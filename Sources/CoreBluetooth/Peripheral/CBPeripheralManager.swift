@@ -25,9 +25,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
   ) {
     let log = options?[CBManagerOptionLogHandlerKey] as? CBLogHandler ?? .standardError
     let radio = RadioSelection.radio(for: options?[CBManagerOptionRadioKey], log: log)
-    core = PeripheralCore(radio: radio, queue: queue ?? .main, log: log)
+    let recorder = RestorationRecorder<SavedPeripheral>.make(
+      options, key: CBPeripheralManagerOptionRestoreIdentifierKey, log: log)
+    core = PeripheralCore(radio: radio, queue: queue ?? .main, log: log, recorder: recorder)
     super.init(_cb: radio, log: log)
-    noteUnsupported(options, [CBPeripheralManagerOptionRestoreIdentifierKey])
     core.start(for: self, delegate: PeripheralManagerDelegateReference(object: delegate))
   }
 
@@ -45,7 +46,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
   open override var state: CBManagerState { core.state.withLock { $0.adapter } }
 
   /// Whether this manager advertises.
-  open var isAdvertising: Bool { core.state.withLock { $0.advertising == .on } }
+  open var isAdvertising: Bool { core.state.withLock { $0.isAdvertising } }
 
   /// Whether this process may share data.
   @available(*, deprecated, message: "Use CBManager.authorization instead")
@@ -60,9 +61,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     for key in (advertisementData ?? [:]).keys.sorted() where !known.contains(key) {
       log.note("\(key) cannot be advertised and was left out; there are local name and service UUIDs.")
     }
-    let budget = AdvertisementBudget(
-      name: advertisementData?[CBAdvertisementDataLocalNameKey] as? String,
-      services: OptionValue.uuids(advertisementData?[CBAdvertisementDataServiceUUIDsKey]).map(\.value))
+    let request = AdvertisementRequest(advertisementData)
+    let budget = request.budget
     if budget.isNameShortened, let name = budget.advertisement.localName {
       log.note("The advertised name is too long and was shortened to \"\(name)\".")
     }
@@ -73,6 +73,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         return
       }
       state.advertising = .starting
+      state.advertised = request
+      core.changed()
       client.startAdvertising(budget.advertisement)
     }
   }
@@ -82,6 +84,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     command("stopAdvertising") { state, client in
       client.stopAdvertising()
       core.stopAdvertising(&state)
+      core.changed()
     }
   }
 
@@ -101,15 +104,24 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
   /// Publishes a service; included services must have been added before.
   open func add(_ service: CBMutableService) {
     var refusal: LocalDatabase.Refusal?
+    var isDouble = false
     command("add") { state, client in
       do throws(LocalDatabase.Refusal) {
-        client.addService(try state.database.add(service))
+        let local = try state.database.add(service)
+        isDouble = core.hasRestored(service.uuid, state)
+        state.published[local.id] = PeripheralCore.Published(service, local)
+        core.changed()
+        client.addService(local)
       } catch {
         refusal = error
         core.inbox.post(.addFailed(service, error.code))
       }
     }
     if let refusal { log.misuse(self, "\(refusal.words); the service \(service.uuid) was not added") }
+    if isDouble {
+      log.note(
+        "The service \(service.uuid) was restored and is there already; now there are two of that type.")
+    }
   }
 
   /// Withdraws a service.
@@ -117,6 +129,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     command("remove") { state, client in
       guard let id = state.database.id(of: service) else { return }
       state.database.remove(id)
+      state.published[id] = nil
+      core.changed()
       client.removeService(id)
     }
   }
@@ -125,6 +139,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
   open func removeAllServices() {
     command("removeAllServices") { state, client in
       state.database.removeAll()
+      state.published = [:]
+      core.changed()
       client.removeAllServices()
     }
   }

@@ -7,7 +7,7 @@ public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
   /// The manager's state has changed; commands are accepted only while it is `poweredOn`.
   func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager)
 
-  /// The state of a former run is back; called before the first update of the state.
+  /// The state of a former run is back; called before the first update of the state. Services in it are live: they are not to be added again.
   func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any])
 
   /// Answers ``CBPeripheralManager/startAdvertising(_:)``.
@@ -50,7 +50,10 @@ public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
 }
 
 extension CBPeripheralManagerDelegate {
-  public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {}
+  /// Declines the state, which is how a delegate without the method is found out.
+  public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {
+    peripheral.core.declineRestored()
+  }
 
   public func peripheralManagerDidStartAdvertising(
     _ peripheral: CBPeripheralManager, error: (any Error)?

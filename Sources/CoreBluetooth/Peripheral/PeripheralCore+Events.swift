@@ -4,16 +4,20 @@ internal import Radio
 
 extension PeripheralCore {
   /// Whom to tell: the manager, and its delegate where it has one.
-  private typealias Audience = (manager: CBPeripheralManager, delegate: PeripheralManagerDelegateReference)
+  typealias Audience = (manager: CBPeripheralManager, delegate: PeripheralManagerDelegateReference)
 
-  private func listeners(in state: State) -> Audience? { state.manager.map { ($0, state.delegate) } }
+  func listeners(in state: State) -> Audience? { state.manager.map { ($0, state.delegate) } }
 
   private var currentAudience: Audience? { state.withLock { listeners(in: $0) } }
 
   /// Handles one input on the manager's queue; never two at a time.
   func handle(_ input: Input) {
+    // What the program has asked for before is durable before it is told anything more.
+    saveChanges()
     switch input {
     case .radio(let event): handle(event)
+    case .restored: tellRestored()
+    case .changed: break
     case .addFailed(let service, let code):
       guard let (manager, delegate) = currentAudience else { return }
       delegate.object?.peripheralManager(manager, didAdd: service, error: CBError(code))
@@ -60,10 +64,13 @@ extension PeripheralCore {
   }
 
   private func adapterChanged(to new: CBManagerState) {
-    let audience = state.withLock { state -> Audience? in
-      guard new != state.adapter else { return nil }
+    let (audience, lost) = state.withLock { state -> (Audience?, [Subscription]) in
+      guard new != state.adapter else { return (nil, []) }
       state.adapter = new
-      if new != .poweredOn {
+      var lost: [Subscription] = []
+      if new == .poweredOn {
+        lost = resumeRestored(&state)
+      } else if !state.restoration.isAwaited {
         // As in the central role: what the radio took in between must not live on unseen.
         state.client?.stopAdvertising()
         stopAdvertising(&state)
@@ -71,17 +78,27 @@ extension PeripheralCore {
         if new.isBelowPoweredOff {
           state.client?.removeAllServices()
           state.database.removeAll()
+          state.published = [:]
         }
       }
-      return listeners(in: state)
+      return (listeners(in: state), lost)
     }
+    if new == .poweredOn { changed() }
     if let (manager, delegate) = audience { delegate.object?.peripheralManagerDidUpdateState(manager) }
+    for (peer, characteristic) in lost { subscription(peer, characteristic, isSubscribed: false) }
   }
 
   private func serviceAdded(_ id: LocalServiceID, _ result: Result<Void, RadioError>) {
     let added = state.withLock { state -> (Audience, CBMutableService)? in
       guard let service = state.database.service(id), let audience = listeners(in: state) else { return nil }
-      if result.failure != nil { state.database.remove(id) }
+      let isRestored = state.restoration.unanswered.remove(id) != nil
+      if result.failure != nil {
+        state.database.remove(id)
+        state.published[id] = nil
+        changed()
+      } else if isRestored {
+        return nil
+      }
       return (audience, service)
     }
     guard let ((manager, delegate), service) = added else { return }
@@ -90,11 +107,16 @@ extension PeripheralCore {
 
   private func advertisingStarted(_ result: Result<Void, RadioError>) {
     let audience = state.withLock { state -> Audience? in
-      if state.voidStarts > 0 {
+      if state.restoration.isAdvertisingUnanswered {
+        state.restoration.isAdvertisingUnanswered = false
+        if state.advertising == .restored { state.advertising = result.failure == nil ? .on : .off }
+        if result.failure == nil { return nil }
+      } else if state.voidStarts > 0 {
         state.voidStarts -= 1
       } else if state.advertising == .starting {
         state.advertising = result.failure == nil ? .on : .off
       }
+      if result.failure != nil { changed() }
       return listeners(in: state)
     }
     guard let (manager, delegate) = audience else { return }
@@ -173,6 +195,7 @@ extension PeripheralCore {
       return hasChanged ? (audience, central, characteristic) : nil
     }
     guard let ((manager, delegate), central, characteristic) = change else { return }
+    changedByPeer()
     if isSubscribed {
       delegate.object?.peripheralManager(manager, central: central, didSubscribeTo: characteristic)
     } else {

@@ -12,6 +12,10 @@ final class PeripheralCore: Sendable {
     case addFailed(CBMutableService, CBError.Code)
     /// Advertising was on when it was to be started.
     case advertisingAlready
+    /// There is saved state, of which the program is to be told.
+    case restored
+    /// What is saved has changed.
+    case changed
   }
 
   /// Advertising as this manager drives it.
@@ -20,6 +24,8 @@ final class PeripheralCore: Sendable {
     /// The radio was asked.
     case starting
     case on
+    /// As a former run had it: on for the program, while the radio has yet to be asked or to answer.
+    case restored
   }
 
   /// A weak reference to the object of a central.
@@ -36,6 +42,11 @@ final class PeripheralCore: Sendable {
     var advertising = Advertising.off
     /// Starts that were taken back before the radio had answered them: so many answers are void.
     var voidStarts = 0
+    /// What is advertised, or was last.
+    var advertised: AdvertisementRequest?
+    /// Services as they are saved.
+    var published: [LocalServiceID: Published] = [:]
+    var restoration = Restoration()
     var database = LocalDatabase()
     var centrals: [PeerID: Central] = [:]
   }
@@ -45,11 +56,17 @@ final class PeripheralCore: Sendable {
   let inbox: EventInbox<Input>
   private let radio: any Radio
   private let queue: DispatchQueue
+  /// nil: nothing is saved.
+  let recorder: RestorationRecorder<SavedPeripheral>?
 
-  init(radio: any Radio, queue: DispatchQueue, log: CBLogHandler) {
+  init(
+    radio: any Radio, queue: DispatchQueue, log: CBLogHandler,
+    recorder: RestorationRecorder<SavedPeripheral>?
+  ) {
     self.radio = radio
     self.queue = queue
     self.log = log
+    self.recorder = recorder
     let owner = Owner()
     inbox = EventInbox(queue: queue, clock: radio.clock) { [owner] input in owner.core?.handle(input) }
     owner.core = self
@@ -69,16 +86,23 @@ final class PeripheralCore: Sendable {
   /// Becomes a client of the radio; events come from now on.
   func start(for manager: CBPeripheralManager, delegate: PeripheralManagerDelegateReference) {
     radio.clock.watch(queue)
-    state.withLock { state in
+    let saved = recorder?.load()
+    let refusals = state.withLock { state in
       state.manager = manager
       state.delegate = delegate
+      // Before the radio's first event.
+      let refusals = saved.map { restore($0, &state) } ?? []
       state.client = radio.makePeripheral { [inbox] event in inbox.post(.radio(event)) }
+      return refusals
     }
+    for refusal in refusals { log.note(refusal) }
   }
 
   /// Ends everything: the manager was released.
   func close() {
     inbox.close()
+    saveChanges(waits: false)
+    recorder?.close()
     let old = state.withLock { state in
       defer { state = State() }
       state.client?.stopAdvertising()

@@ -44,6 +44,10 @@ final class CentralRecorder: NSObject, @unchecked Sendable {
   let lines = Lines()
   let watch = CallWatch()
   private let held = PosixMutex<[CBPeripheral]>([])
+  private struct Manager {
+    weak var object: CBCentralManager?
+  }
+  private let last = PosixMutex(Manager())
   private let channels = PosixMutex<[CBL2CAPChannel]>([])
   private let reaction = PosixMutex<(@Sendable (String) -> Void)?>(nil)
   private let holds: Bool
@@ -52,6 +56,8 @@ final class CentralRecorder: NSObject, @unchecked Sendable {
   init(holds: Bool = true) { self.holds = holds }
 
   var peripherals: [CBPeripheral] { held.withLock { $0 } }
+  /// The manager of the last change of state.
+  var manager: CBCentralManager? { last.withLock { $0.object } }
   var openChannels: [CBL2CAPChannel] { channels.withLock { $0 } }
   func letGo() {
     held.withLock { $0 = [] }
@@ -79,7 +85,26 @@ final class CentralRecorder: NSObject, @unchecked Sendable {
 }
 
 extension CentralRecorder: CBCentralManagerDelegate {
-  func centralManagerDidUpdateState(_ central: CBCentralManager) { note("state \(central.state)") }
+  func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {
+    last.withLock { $0.object = central }
+    let peripherals = dict[CBCentralManagerRestoredStatePeripheralsKey] as? [CBPeripheral]
+    for peripheral in peripherals ?? [] {
+      peripheral.delegate = self
+      if holds { held.withLock { $0.append(peripheral) } }
+    }
+    let services = dict[CBCentralManagerRestoredStateScanServicesKey] as? [CBUUID]
+    let options = dict[CBCentralManagerRestoredStateScanOptionsKey] as? [String: Any]
+    let words = [
+      peripherals.map { "peripherals \($0.map { "\($0.name ?? "nil") \($0.state)" })" },
+      services.map { "scan \($0.map(\.uuidString))" }, options.map { "options \($0.keys.sorted())" },
+    ]
+    note((["restored"] + words.compactMap { $0 }).joined(separator: " "))
+  }
+
+  func centralManagerDidUpdateState(_ central: CBCentralManager) {
+    last.withLock { $0.object = central }
+    note("state \(central.state)")
+  }
 
   func centralManager(
     _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],

@@ -9,14 +9,25 @@ final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecke
   let lines = Lines()
   let watch = CallWatch()
   private let reaction = PosixMutex<(@Sendable (String) -> Void)?>(nil)
-  private let held = PosixMutex<(requests: [CBATTRequest], channels: [CBL2CAPChannel])>(([], []))
+  private struct Held {
+    var requests: [CBATTRequest] = []
+    var channels: [CBL2CAPChannel] = []
+    var services: [CBMutableService] = []
+    weak var manager: CBPeripheralManager?
+  }
+
+  private let held = PosixMutex(Held())
 
   func react(_ reaction: (@Sendable (String) -> Void)?) { self.reaction.withLock { $0 = reaction } }
 
   /// Requests that wait for an answer.
   var requests: [CBATTRequest] { held.withLock { $0.requests } }
   var channels: [CBL2CAPChannel] { held.withLock { $0.channels } }
-  func letGo() { held.withLock { $0 = ([], []) } }
+  /// Services of a former run.
+  var restoredServices: [CBMutableService] { held.withLock { $0.services } }
+  /// The manager of the last callback.
+  var manager: CBPeripheralManager? { held.withLock { $0.manager } }
+  func letGo() { held.withLock { $0 = Held() } }
   func letGoOfRequests() { held.withLock { $0.requests = [] } }
 
   private func note(_ line: String) {
@@ -28,7 +39,22 @@ final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecke
 
   private func text(_ error: (any Error)?) -> String { error.map { " error \(($0 as NSError).code)" } ?? "" }
 
+  func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) {
+    held.withLock { $0.manager = peripheral }
+    let services = dict[CBPeripheralManagerRestoredStateServicesKey] as? [CBMutableService]
+    if let services { held.withLock { $0.services = services } }
+    let data = dict[CBPeripheralManagerRestoredStateAdvertisementDataKey] as? [String: Any]
+    let name = data?[CBAdvertisementDataLocalNameKey] as? String
+    let uuids = data?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID]
+    let words = [
+      services.map { "services \($0.map(\.uuid.uuidString))" }, name.map { "name \($0)" },
+      uuids.map { "advertised \($0.map(\.uuidString))" },
+    ]
+    note((["restored"] + words.compactMap { $0 }).joined(separator: " "))
+  }
+
   func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) {
+    held.withLock { $0.manager = peripheral }
     note("state \(peripheral.state)")
   }
 
