@@ -13,6 +13,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InferIsolatedConformances"),  // SE-0470
 ]
 
+/// Samples are ordinary programs.
+let sampleSettings: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+
 /// Apple platforms have their own CoreBluetooth: there the radios and our module are left out.
 #if os(Linux)
   let coreBluetooth: [Target.Dependency] = ["CoreBluetooth"]
@@ -42,7 +45,21 @@ var targets: [Target] = [
     swiftSettings: settings),
   .testTarget(
     name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking"], swiftSettings: settings),
+
+  // What samples read from values of devices.
+  .target(name: "SampleData", path: "samples/SampleData", swiftSettings: settings),
 ]
+
+// Programs that show Core Bluetooth in use: samples/README.md.
+for name in [
+  "answering-peripheral", "heart-rate-monitor", "heart-rate-sensor", "l2cap-client", "l2cap-server",
+  "read-write-notify", "reconnect", "scan-with-filters", "several-peripherals", "write-flow-control",
+] {
+  targets.append(
+    .executableTarget(
+      name: "sample-\(name)", dependencies: coreBluetooth + ["SampleData"], path: "samples/\(name)",
+      swiftSettings: sampleSettings))
+}
 
 #if os(Linux)
   products += [
@@ -88,8 +105,12 @@ var targets: [Target] = [
       path: "samples/make-image", swiftSettings: settings),
     .testTarget(
       name: "BluehaulToolTests",
-      dependencies: ["BluehaulTool", "BulkTransfer", "Radio", "VirtualRadio", "Locking"],
+      dependencies: ["BluehaulTool", "BulkTransfer", "ChildProcess", "Radio", "VirtualRadio", "Locking"],
       swiftSettings: settings),
+
+    // Runs built programs for tests.
+    .target(name: "ChildProcess", path: "Tests/ChildProcess", swiftSettings: settings),
+    .testTarget(name: "SampleTests", dependencies: ["SampleData", "ChildProcess"], swiftSettings: settings),
 
     // The engine on Core Bluetooth on the simulated radio, whole.
     .testTarget(

@@ -1,140 +1,14 @@
+import ChildProcess
 import Foundation
 
-/// The built tool as a process of its own, for what only a process shows: signals, pipes, being killed.
-///
-/// Started with posix_spawn(3), and read and awaited on threads of its own: Foundation's `Process` now and then misses an end when several run.
-final class ToolProcess: Sendable {
-  enum Ending: Equatable {
-    case exit(Int32)
-    case signal(Int32)
-  }
+/// The built tool as a process of its own.
+typealias ToolProcess = ChildProcess
 
-  struct CannotStart: Error {
-    let errorNumber: Int32
-  }
-
-  /// Lines of standard output as they come, without their line feeds; ends with the output.
-  let lines: AsyncStream<String>
-  private let pid: pid_t
-  private let endings: AsyncStream<Ending>
-  private let errorText: FileHandle
-
-  /// The executable stands beside the test bundle.
-  static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-    .deletingLastPathComponent().appending(path: "bluehaul").path
-
+extension ChildProcess {
   /// Starts the tool; with an `output`, it prints there and ``lines`` is empty.
-  init(_ arguments: [String], environment: [String: String] = [:], output: FileHandle? = nil) throws {
-    let errors = FileManager.default.temporaryDirectory.appending(path: "bluehaul-\(UUID()).stderr")
-    try Data().write(to: errors)
-    errorText = try FileHandle(forUpdating: errors)
-    try FileManager.default.removeItem(at: errors)
-    let (reader, writer) = try output.map { (nil, $0.fileDescriptor) } ?? Self.makePipe()
-    let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    defer { if output == nil { close(writer) } }
-    pid = try Self.spawn(
-      arguments, variables.map { "\($0)=\($1)" }, output: writer, errors: errorText.fileDescriptor)
-
-    let (lines, line) = AsyncStream.makeStream(of: String.self)
-    self.lines = lines
-    if let reader {
-      Thread.detachNewThread {
-        Self.read(reader) { line.yield($0) }
-        line.finish()
-      }
-    } else {
-      line.finish()
-    }
-    let (endings, ending) = AsyncStream.makeStream(of: Ending.self)
-    self.endings = endings
-    Thread.detachNewThread { [pid] in
-      var status: Int32 = 0
-      while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
-      ending.yield(status & 0x7F == 0 ? .exit(status >> 8 & 0xFF) : .signal(status & 0x7F))
-      ending.finish()
-    }
-  }
-
-  func send(signal: Int32) { kill(pid, signal) }
-
-  /// Waits for the end of the process; to be called once.
-  func ending() async -> Ending? {
-    for await ending in endings { return ending }
-    return nil
-  }
-
-  /// What was written to standard error, after the end.
-  func errors() -> String {
-    try? errorText.seek(toOffset: 0)
-    let data = try? errorText.readToEnd()
-    return String(decoding: data.flatMap { $0 } ?? Data(), as: UTF8.self)
-  }
-
-  /// The first line that `matches`, after the lines before it were read; nil where the output has ended.
-  func line(where matches: (String) -> Bool) async -> String? {
-    for await line in lines where matches(line) { return line }
-    return nil
-  }
-
-  /// The rest of the output.
-  func allLines() async -> [String] {
-    var all: [String] = []
-    for await line in lines { all.append(line) }
-    return all
-  }
-
-  private static func makePipe() throws -> (reader: Int32?, writer: Int32) {
-    var ends: [Int32] = [-1, -1]
-    // A pair of sockets can be closed at exec from the start; other tests start processes at the same time.
-    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw CannotStart(errorNumber: errno) }
-    return (ends[0], ends[1])
-  }
-
-  /// Signals have their default actions in the child, whatever the tests were started with.
-  private static func spawn(
-    _ arguments: [String], _ variables: [String], output: Int32, errors: Int32
-  ) throws -> pid_t {
-    var actions = unsafe posix_spawn_file_actions_t()
-    unsafe posix_spawn_file_actions_init(&actions)
-    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-    unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-    unsafe posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-    unsafe posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
-    var attributes = posix_spawnattr_t()
-    unsafe posix_spawnattr_init(&attributes)
-    defer { unsafe posix_spawnattr_destroy(&attributes) }
-    var none = sigset_t()
-    unsafe sigemptyset(&none)
-    var defaults = sigset_t()
-    unsafe sigemptyset(&defaults)
-    for signal in [SIGINT, SIGTERM, SIGPIPE] { unsafe sigaddset(&defaults, signal) }
-    unsafe posix_spawnattr_setsigmask(&attributes, &none)
-    unsafe posix_spawnattr_setsigdefault(&attributes, &defaults)
-    unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-    var argv = unsafe ([executable] + arguments).map { unsafe strdup($0) } + [nil]
-    var envp = unsafe variables.map { unsafe strdup($0) } + [nil]
-    defer { unsafe (argv + envp).forEach { unsafe free($0) } }
-    var pid: pid_t = 0
-    let result = unsafe posix_spawn(&pid, executable, &actions, &attributes, &argv, &envp)
-    guard result == 0 else { throw CannotStart(errorNumber: result) }
-    return pid
-  }
-
-  /// Reads until the end and closes the descriptor.
-  private static func read(_ descriptor: Int32, line: (String) -> Void) {
-    var rest: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      if count <= 0 { break }
-      rest += buffer.prefix(count)
-      while let end = rest.firstIndex(of: 0x0A) {
-        line(String(decoding: rest[..<end], as: UTF8.self))
-        rest.removeSubrange(...end)
-      }
-    }
-    close(descriptor)
+  convenience init(
+    _ arguments: [String], environment: [String: String] = [:], output: FileHandle? = nil
+  ) throws {
+    try self.init("bluehaul", arguments, environment: environment, output: output)
   }
 }

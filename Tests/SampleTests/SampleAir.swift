@@ -1,0 +1,48 @@
+import ChildProcess
+import Foundation
+import Testing
+
+/// A folder in which samples meet as processes. What still runs at its end is killed.
+actor SampleAir {
+  nonisolated let folder: URL
+  private var processes: [ChildProcess] = []
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "air-\(UUID().uuidString.prefix(8))")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    for process in processes { process.send(signal: SIGKILL) }
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  /// Starts a sample; two of one kind need adapters of different names.
+  func start(_ sample: String, _ arguments: [String] = [], adapter: String? = nil) throws -> ChildProcess {
+    let words = "virtual:\(folder.path)/air" + (adapter.map { "?name=\($0)" } ?? "")
+    let process = try ChildProcess(
+      "sample-\(sample)", arguments, environment: ["COREBLUETOOTH_RADIO": words])
+    processes.append(process)
+    return process
+  }
+
+  /// Starts a sample and waits until it says that it advertises.
+  func advertise(
+    _ sample: String, _ arguments: [String] = [], adapter: String? = nil
+  ) async throws -> ChildProcess {
+    let process = try start(sample, arguments, adapter: adapter)
+    let line = await process.line { $0.hasSuffix("advertising") }
+    try #require(line != nil, "\(sample) does not advertise: \(process.errors())")
+    return process
+  }
+}
+
+/// Expects the rest of a program's output, and that it then ends by itself with success.
+func expect(
+  _ process: ChildProcess, says lines: [String], sourceLocation: SourceLocation = #_sourceLocation
+) async {
+  let said = await process.allLines()
+  #expect(said == lines, sourceLocation: sourceLocation)
+  let ending = await process.ending()
+  #expect(ending == .exit(0), "\(process.errors())", sourceLocation: sourceLocation)
+}
