@@ -13,8 +13,10 @@ struct Capture {
   private(set) var connections = 0
   /// Connection intervals in units of 1.25 ms.
   private(set) var intervals: [Int] = []
-  /// From the first to the last packet.
-  private(set) var duration: Duration = .zero
+  /// From the first packet to the last write command. What comes after the end of a transfer depends on when the program gets to know of it.
+  private(set) var dataDuration: Duration = .zero
+  /// From the first packet to the end of the first link.
+  private(set) var firstLinkDuration: Duration = .zero
   /// The most data that was out without a receipt.
   private(set) var mostInFlight = 0
 
@@ -24,22 +26,27 @@ struct Capture {
     var frame: [UInt8] = []
     var first: UInt64?
     var sent = 0
+    var hasEnded = false
     while offset + 24 <= bytes.count {
       let length = Int(Self.big(bytes[(offset + 4)..<(offset + 8)]))
       let time = Self.big(bytes[(offset + 16)..<(offset + 24)])
       first = first ?? time
-      duration = .microseconds(Int64(time - (first ?? time)))
+      let elapsed = Duration.microseconds(Int64(time - (first ?? time)))
       let packet = Array(bytes[(offset + 24)..<(offset + 24 + length)])
       offset += 24 + length
       if packet.starts(with: [0x04, 0x3E, 19, 0x01]) {
         connections += 1
         intervals.append(Int(packet[15]) | Int(packet[16]) << 8)
       }
+      if !hasEnded { firstLinkDuration = elapsed }
+      hasEnded = hasEnded || packet.starts(with: [0x04, 0x05])
       guard packet[0] == 0x02 else { continue }
       let isContinuing = packet[2] >> 4 & 3 == 1
       frame = isContinuing ? frame + packet[5...] : Array(packet[5...])
       guard frame.count >= 4, frame.count == 4 + Int(frame[0]) | Int(frame[1]) << 8 else { continue }
+      let commands = writeCommands.count
       take(frame, &sent)
+      if writeCommands.count > commands { dataDuration = elapsed }
     }
   }
 

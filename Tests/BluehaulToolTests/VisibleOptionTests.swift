@@ -75,13 +75,13 @@ extension WholeRuns {
         try await demo("--link", "interval=15").capture
       )
       #expect(slow.intervals == [80] && fast.intervals == [12])
-      #expect(slow.duration > fast.duration * 2)
+      #expect(slow.dataDuration > fast.dataDuration * 2)
     }
 
     @Test func seed() async throws {
-      let first = try await demo("--link", "per=0.1", "--seed", "1").capture.duration
-      #expect(try await demo("--link", "per=0.1", "--seed", "1").capture.duration == first)
-      #expect(try await demo("--link", "per=0.1", "--seed", "2").capture.duration != first)
+      let first = try await demo("--link", "per=0.1", "--seed", "1").capture.dataDuration
+      #expect(try await demo("--link", "per=0.1", "--seed", "1").capture.dataDuration == first)
+      #expect(try await demo("--link", "per=0.1", "--seed", "2").capture.dataDuration != first)
     }
 
     @Test func fault() async throws {
@@ -97,7 +97,7 @@ extension WholeRuns {
         try await demo("--fault", "freeze@40%", "--timeout", "20s", "--attempts", "1")
       )
       #expect(short.run.code == .linkLost && long.run.code == .linkLost)
-      #expect(long.capture.duration - short.capture.duration > .seconds(10))
+      #expect(long.capture.firstLinkDuration - short.capture.firstLinkDuration > .seconds(10))
     }
 
     @Test func attempts() async throws {
