@@ -27,4 +27,31 @@ public struct Advertisement: Hashable, Sendable {
     self.manufacturerData = manufacturerData
     self.txPower = txPower
   }
+
+  /// Kinds of things that an advertisement says.
+  public struct Fields: OptionSet, Hashable, Sendable {
+    public var rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let localName = Self(rawValue: 0x01)
+    public static let services = Self(rawValue: 0x02)
+    public static let solicitedServices = Self(rawValue: 0x04)
+    public static let overflowServices = Self(rawValue: 0x08)
+    public static let serviceData = Self(rawValue: 0x10)
+    public static let manufacturerData = Self(rawValue: 0x20)
+    public static let txPower = Self(rawValue: 0x40)
+  }
+
+  /// What it says anything of.
+  public var fields: Fields {
+    var fields: Fields = []
+    if localName != nil { fields.insert(.localName) }
+    if !services.isEmpty { fields.insert(.services) }
+    if !solicitedServices.isEmpty { fields.insert(.solicitedServices) }
+    if !overflowServices.isEmpty { fields.insert(.overflowServices) }
+    if !serviceData.isEmpty { fields.insert(.serviceData) }
+    if manufacturerData != nil { fields.insert(.manufacturerData) }
+    if txPower != nil { fields.insert(.txPower) }
+    return fields
+  }
 }

@@ -19,8 +19,15 @@ public protocol CentralRadio: AnyObject, Sendable {
   /// The peers among `ids` that this host knows: seen, connected or remembered. Unknown ones are left out.
   func knownPeers(_ ids: [PeerID]) -> [KnownPeer]
 
-  /// The peers that this host (any process of it) is linked to and that have one of `services`.
+  /// The peers that this host (any process of it) is linked to and that have one of `services`, as far as the host knows their services:
+  /// advertised or discovered, by whomever.
   func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer]
+
+  /// Asks for ``CentralEvent/hostLinkChanged(_:isUp:)`` at links of this host, whichever of its processes makes them; nil: no more.
+  ///
+  /// Replaces what was asked before, and ends when the adapter leaves `poweredOn`. Links that are up already count once they end. A peer whose services
+  /// the host gets to know only over the link is told of then.
+  func watchLinks(_ filter: LinkFilter?)
 
   /// Makes a link, now or whenever the peer comes into reach: there is no time limit.
   ///
@@ -68,22 +75,22 @@ public enum WriteOutcome: Hashable, Sendable {
   case notConnected
 }
 
-/// Which advertisements a scan reports.
-public struct ScanFilter: Hashable, Sendable {
-  /// Report a peer that advertises at least one of these; empty: all peers.
+/// Which links of the host are told of: those to peers for which anything of it holds.
+public struct LinkFilter: Hashable, Sendable {
+  /// Peers that have at least one of these services.
   public var services: [BluetoothUUID]
-  /// Report a peer that solicits at least one of these as well.
-  public var solicitedServices: [BluetoothUUID]
-  /// Report every advertisement instead of one per peer and scan.
-  public var allowDuplicates: Bool
+  /// These peers.
+  public var peers: [PeerID]
 
   /// Makes a filter.
-  public init(
-    services: [BluetoothUUID] = [], solicitedServices: [BluetoothUUID] = [], allowDuplicates: Bool = false
-  ) {
+  public init(services: [BluetoothUUID] = [], peers: [PeerID] = []) {
     self.services = services
-    self.solicitedServices = solicitedServices
-    self.allowDuplicates = allowDuplicates
+    self.peers = peers
+  }
+
+  /// Whether the link to a peer is told of, as far as its services are known.
+  public func matches(_ peer: PeerID, services known: Set<BluetoothUUID>) -> Bool {
+    peers.contains(peer) || services.contains { known.contains($0) }
   }
 }
 
@@ -145,4 +152,7 @@ public enum CentralEvent: Sendable {
   case nameChanged(PeerID, String)
   /// Services in these handle ranges are no longer valid (Service Changed).
   case servicesChanged(PeerID, [ClosedRange<AttributeHandle>])
+  /// A link of the host has come or gone that ``CentralRadio/watchLinks(_:)`` has asked for, this client's own links included. Once each, but
+  /// independent of the order of this client's events.
+  case hostLinkChanged(KnownPeer, isUp: Bool)
 }

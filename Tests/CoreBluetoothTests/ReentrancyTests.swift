@@ -20,7 +20,7 @@ import Testing
     _ = manager.retrievePeripherals(withIdentifiers: [peripheral.identifier])
     _ = manager.retrieveConnectedPeripherals(withServices: [objects.service.uuid])
     manager.connect(peripheral)
-    manager.registerForConnectionEvents()
+    manager.registerForConnectionEvents(options: [.peripheralUUIDs: [peripheral.identifier]])
     _ = (peripheral.name, peripheral.state, peripheral.services, peripheral.description, peripheral.delegate)
     _ = (peripheral.canSendWriteWithoutResponse, peripheral.maximumWriteValueLength(for: .withoutResponse))
     peripheral.readRSSI()
@@ -61,6 +61,10 @@ import Testing
       case .write: central.post(.readyToWrite(rig.peer))
       case .connect(let peer): central.post(.connected(peer, name: nil))
       case .cancel(let peer): central.post(.disconnected(peer, nil, at: .zero))
+      case .watchLinks(let filter):
+        guard filter != nil else { return }
+        central.post(.hostLinkChanged(KnownPeer(id: rig.peer, name: nil), isUp: true))
+        central.post(.hostLinkChanged(KnownPeer(id: rig.peer, name: nil), isUp: false))
       case .stopScan: break
       }
     }
@@ -102,7 +106,7 @@ import Testing
       kinds.isSuperset(of: [
         "discovered", "connected", "disconnected", "name", "modified", "rssi", "services", "included",
         "characteristics", "descriptors", "value", "wrote", "notifying", "descriptor", "ready", "channel",
-        "state",
+        "state", "peerConnected", "peerDisconnected",
       ]))
     #expect(rig.recorder.watch.isClean)
     #expect(rig.radio.counts.counts.activities == 0)

@@ -78,6 +78,7 @@ private final class ObservedCentral: CentralRadio {
   func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] {
     base.connectedPeers(withServices: services)
   }
+  func watchLinks(_ filter: LinkFilter?) { base.watchLinks(filter) }
   func connect(_ peer: PeerID) { base.connect(peer) }
   func cancelConnection(_ peer: PeerID) { base.cancelConnection(peer) }
   func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {

@@ -101,10 +101,26 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     report(core.cancel(peripheral), "cancelPeripheralConnection")
   }
 
-  /// Asks to be told of connections of the host; not supported yet.
+  /// Asks to be told of links of this host, whichever of its programs makes them, by
+  /// ``CBCentralManagerDelegate/centralManager(_:connectionEventDidOccur:for:)``.
+  ///
+  /// Told are devices for which any of the options holds; a second call replaces the first, and nil or no options ends it. It may be called in every
+  /// state and lasts while Bluetooth is off. The devices are not connected to this manager by that, and it does not hold their objects.
   open func registerForConnectionEvents(options: [CBConnectionEventMatchingOption: Any]? = nil) {
-    log.note("registerForConnectionEvents is not supported: no connection events will come.")
+    var services = OptionValue.uuids(options?[.serviceUUIDs])
+    if services.count > Self.mostMatchingServices {
+      log.misuse(
+        self,
+        "matches at most \(Self.mostMatchingServices) services; registerForConnectionEvents ignores those beyond"
+      )
+      services.removeLast(services.count - Self.mostMatchingServices)
+    }
+    let peers = options?[.peripheralUUIDs] as? [UUID] ?? []
+    let filter = LinkFilter(services: services.map(\.value), peers: peers.map { PeerID($0) })
+    core.watchLinks(filter == LinkFilter() ? nil : filter)
   }
+
+  private static let mostMatchingServices = 4
 
   /// When the link ended whose end is being reported.
   var disconnectionTime: CFAbsoluteTime { core.state.withLock { $0.disconnectionTime } }

@@ -43,6 +43,14 @@ extension CentralCore {
     }
   }
 
+  /// Asks for connection events, also while Bluetooth is off: they come once it is on.
+  func watchLinks(_ filter: LinkFilter?) {
+    state.withLock { state in
+      state.linkFilter = filter
+      if state.adapter == .poweredOn { state.client?.watchLinks(filter) }
+    }
+  }
+
   func connect(_ peripheral: CBPeripheral, _ options: ConnectOptions) -> Misuse? {
     let id = peripheral.peer
     return state.withLock { state in

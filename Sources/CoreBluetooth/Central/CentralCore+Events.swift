@@ -35,6 +35,7 @@ extension CentralCore {
     case .readyToWrite(let id): peripheral(id)?.readyToWrite()
     case .nameChanged(let id, let name): peripheral(id)?.nameChanged(name)
     case .servicesChanged(let id, let ranges): peripheral(id)?.servicesChanged(ranges)
+    case .hostLinkChanged(let peer, let isUp): hostLinkChanged(peer, isUp: isUp)
     }
   }
 
@@ -57,6 +58,7 @@ extension CentralCore {
       state.adapter = new
       guard new != .poweredOn else {
         resumeRestored(&state)
+        if let filter = state.linkFilter { state.client?.watchLinks(filter) }
         changed()
         return (state.manager, [])
       }
@@ -92,6 +94,18 @@ extension CentralCore {
     delegate?.centralManager(
       manager, didDiscover: peripheral, advertisementData: sighting.advertisementData,
       rssi: NSNumber(value: sighting.rssi ?? 127))
+  }
+
+  private func hostLinkChanged(_ peer: KnownPeer, isUp: Bool) {
+    let found = state.withLock { state -> (CBCentralManager, CBPeripheral)? in
+      guard state.linkFilter != nil, state.adapter == .poweredOn, let manager = state.manager else {
+        return nil
+      }
+      return (manager, object(for: peer.id, name: peer.name, &state))
+    }
+    guard let (manager, peripheral) = found else { return }
+    delegate?.centralManager(
+      manager, connectionEventDidOccur: isUp ? .peerConnected : .peerDisconnected, for: peripheral)
   }
 
   private func connected(_ id: PeerID, _ name: String?) {

@@ -71,6 +71,8 @@ final class CentralCore: Sendable {
     var isScanning = false
     /// What is scanned for, or was last.
     var scan: ScanRequest?
+    /// Links of the host that the program has asked to be told of; asked of the radio whenever it is on.
+    var linkFilter: LinkFilter?
     var peers: [PeerID: Peer] = [:]
     var lastOrdinal: UInt32 = 0
     /// When the link ended whose end is being reported; seconds since 2001-01-01.

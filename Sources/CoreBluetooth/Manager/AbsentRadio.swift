@@ -24,6 +24,7 @@ final class AbsentRadio: Radio {
     func stopScan() {}
     func knownPeers(_ ids: [PeerID]) -> [KnownPeer] { [] }
     func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] { [] }
+    func watchLinks(_ filter: LinkFilter?) {}
     func connect(_ peer: PeerID) {}
     func cancelConnection(_ peer: PeerID) {}
     func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {}

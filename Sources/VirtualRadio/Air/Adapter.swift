@@ -20,6 +20,8 @@ final class Adapter {
   var publishedChannels: [PSM: PublishedChannel] = [:]
   /// Names of the devices that this host has seen or was linked to.
   var knownNames: [PeerID: String?] = [:]
+  /// What each device advertised last.
+  var advertisedServices: [PeerID: Set<BluetoothUUID>] = [:]
   /// Links by peer, in each of the two roles.
   var linksAsCentral: [PeerID: HostLink] = [:]
   var linksAsPeripheral: [PeerID: HostLink] = [:]
@@ -68,22 +70,16 @@ final class Adapter {
 /// A client of the central role.
 struct CentralClient {
   let sink: @Sendable (CentralEvent) -> Void
-  var scan: Scan?
+  var scan: ScanReports?
   /// Peers to be connected to as soon as there is a link.
   var pendingLinks: Set<PeerID> = []
+  /// Links of the host that it wants to be told of.
+  var watch: LinkWatch?
 
-  struct Scan {
-    var filter: ScanFilter
-    var reported: Set<PeerID> = []
-
-    /// Whether a sighting of these contents is to be reported.
-    func wants(_ peer: PeerID, _ advertisement: Advertisement) -> Bool {
-      guard filter.allowDuplicates || !reported.contains(peer) else { return false }
-      let services = advertisement.services + advertisement.overflowServices
-      if filter.services.isEmpty, filter.solicitedServices.isEmpty { return true }
-      return services.contains { filter.services.contains($0) }
-        || advertisement.solicitedServices.contains { filter.solicitedServices.contains($0) }
-    }
+  struct LinkWatch {
+    var filter: LinkFilter
+    /// Peers with a link that was told of, or was there before.
+    var told: Set<PeerID>
   }
 }
 

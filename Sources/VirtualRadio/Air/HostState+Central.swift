@@ -5,7 +5,7 @@ internal import Radio
 extension HostState {
   func startScan(_ filter: ScanFilter, _ client: UInt64, _ adapter: Adapter) {
     guard adapter.isOn else { return }
-    adapter.centrals[client]?.scan = CentralClient.Scan(filter: filter)
+    adapter.centrals[client]?.scan = ScanReports(filter)
     surroundings.interestChanged(self)
   }
 
@@ -19,9 +19,10 @@ extension HostState {
     _ advertisement: Advertisement, of peer: PeerID, rssi: Int, isConnectable: Bool, by adapter: Adapter
   ) {
     guard adapter.isOn else { return }
+    let services = advertisement.services + advertisement.overflowServices
+    adapter.advertisedServices[peer] = Set(services)
     for client in adapter.centrals.keys.sorted() {
-      guard let scan = adapter.centrals[client]?.scan, scan.wants(peer, advertisement) else { continue }
-      adapter.centrals[client]?.scan?.reported.insert(peer)
+      guard adapter.centrals[client]?.scan?.take(peer, advertisement) == true else { continue }
       let known = adapter.knownNames[peer] ?? nil
       adapter.knownNames[peer] = .some(advertisement.localName ?? known)
       let sighting = Sighting(
@@ -36,10 +37,45 @@ extension HostState {
 
   func connectedPeers(_ services: [BluetoothUUID], _ adapter: Adapter) -> [KnownPeer] {
     adapter.linksAsCentral.values.sorted { $0.id < $1.id }.compactMap { link in
-      guard services.isEmpty || services.contains(where: { link.knownServices.contains($0) }) else {
-        return nil
-      }
+      guard !knownServices(over: link).isDisjoint(with: services) else { return nil }
       return KnownPeer(id: link.peer, name: adapter.knownNames[link.peer] ?? nil)
+    }
+  }
+
+  /// What the host knows of a peer's services.
+  private func knownServices(over link: HostLink) -> Set<BluetoothUUID> {
+    link.knownServices.union(link.adapter.advertisedServices[link.peer] ?? [])
+  }
+
+  func watchLinks(_ filter: LinkFilter?, _ client: UInt64, _ adapter: Adapter) {
+    guard adapter.isOn else { return }
+    let present = Set(adapter.linksAsCentral.keys)
+    adapter.centrals[client]?.watch = filter.map { CentralClient.LinkWatch(filter: $0, told: present) }
+  }
+
+  /// A link is up, or more is known of the peer's services: tells whoever has asked for such links.
+  func tellLinkUp(_ link: HostLink) {
+    guard !link.isClosed else { return }
+    tellWatchers(of: link, isUp: true) { watch in watch.told.insert(link.peer).inserted }
+  }
+
+  /// A link has ended.
+  func tellLinkDown(_ link: HostLink) {
+    tellWatchers(of: link, isUp: false) { watch in watch.told.remove(link.peer) != nil }
+  }
+
+  private func tellWatchers(
+    of link: HostLink, isUp: Bool, if note: (inout CentralClient.LinkWatch) -> Bool
+  ) {
+    let adapter = link.adapter
+    let services = knownServices(over: link)
+    let peer = KnownPeer(id: link.peer, name: adapter.knownNames[link.peer] ?? nil)
+    for client in adapter.centrals.keys.sorted() {
+      guard var watch = adapter.centrals[client]?.watch else { continue }
+      let matches = watch.filter.matches(link.peer, services: services)
+      let isNews = (matches || !isUp) && note(&watch)
+      adapter.centrals[client]?.watch = watch
+      if matches, isNews { post(.hostLinkChanged(peer, isUp: isUp), to: client, of: adapter) }
     }
   }
 
@@ -193,9 +229,10 @@ extension HostState {
 
   private func complete(_ id: ClientRequest, _ result: Result<GATTReply, GATTFailure>, _ link: HostLink) {
     guard link.users.contains(id.client) else { return }
+    post(.completed(id.id, link.peer, result), to: id.client, of: link.adapter)
     if case .success(.services(let services)) = result {
       link.knownServices.formUnion(services.map(\.uuid))
+      tellLinkUp(link)
     }
-    post(.completed(id.id, link.peer, result), to: id.client, of: link.adapter)
   }
 }

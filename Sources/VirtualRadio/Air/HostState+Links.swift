@@ -20,6 +20,7 @@ extension HostState {
       adapter.linksAsCentral[peer] = link
       if let hold = adapter.startHold { holdWriters(of: link, for: hold.time, isAnnounced: hold.isAnnounced) }
       for client in adapter.centrals.keys.sorted() { join(link, client) }
+      tellLinkUp(link)
     case .peripheral: adapter.linksAsPeripheral[peer] = link
     }
     return link
@@ -73,6 +74,7 @@ extension HostState {
         for user in link.users.sorted() {
           post(.disconnected(link.peer, reason, at: clock.now), to: user, of: link.adapter)
         }
+        tellLinkDown(link)
       }
       link.users = []
     case .peripheral: link.adapter.linksAsPeripheral[link.peer] = nil
@@ -124,6 +126,7 @@ extension HostState {
       for client in adapter.centrals.keys {
         adapter.centrals[client]?.scan = nil
         adapter.centrals[client]?.pendingLinks = []
+        adapter.centrals[client]?.watch = nil
       }
       for client in adapter.peripherals.keys { adapter.peripherals[client]?.blockedLinks = [] }
     }

@@ -37,6 +37,8 @@ final class VirtualCentral: CentralRadio {
     run([]) { $0.connectedPeers(services, $1) }
   }
 
+  func watchLinks(_ filter: LinkFilter?) { run(()) { $0.watchLinks(filter, client, $1) } }
+
   func connect(_ peer: PeerID) { run(()) { $0.connect(peer, client, $1) } }
 
   func cancelConnection(_ peer: PeerID) { run(()) { $0.cancelConnection(peer, client, $1) } }

@@ -130,7 +130,6 @@ import VirtualRadio
     rig.air.setInReach(false, of: rig.deviceRadio)
     try rig.run { peripheral.state == .connecting }
     rig.central.cancelPeripheralConnection(peripheral)
-    #expect(peripheral.state == .disconnecting)
     try rig.run { peripheral.state == .disconnected }
     rig.air.setInReach(true, of: rig.deviceRadio)
     try rig.clock.run(for: .seconds(60))

@@ -129,6 +129,14 @@ extension CentralRecorder: CBCentralManagerDelegate {
   ) {
     note("disconnected, \(peripheral.state)\(text(error))")
   }
+
+  func centralManager(
+    _ central: CBCentralManager, connectionEventDidOccur event: CBConnectionEvent,
+    for peripheral: CBPeripheral
+  ) {
+    if holds { held.withLock { list in if !list.contains(peripheral) { list.append(peripheral) } } }
+    note("\(event) \(peripheral.name ?? "nil"), \(peripheral.state)")
+  }
 }
 
 extension CentralRecorder: CBPeripheralDelegate {

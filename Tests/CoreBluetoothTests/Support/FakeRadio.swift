@@ -47,6 +47,7 @@ final class FakeCentral: CentralRadio {
   enum Command: Equatable, Sendable {
     case startScan(ScanFilter)
     case stopScan
+    case watchLinks(LinkFilter?)
     case connect(PeerID)
     case cancel(PeerID)
     case request(GATTRequest, RequestID)
@@ -123,6 +124,7 @@ final class FakeCentral: CentralRadio {
   func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] {
     state.withLock { $0.connected }
   }
+  func watchLinks(_ filter: LinkFilter?) { record(.watchLinks(filter)) }
   func connect(_ peer: PeerID) { record(.connect(peer)) }
   func cancelConnection(_ peer: PeerID) { record(.cancel(peer)) }
   func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) { record(.request(request, id)) }

@@ -1,0 +1,96 @@
+import Foundation
+import Radio
+import Testing
+
+/// Scans: who is reported, and how often.
+@Suite("Contract: scans", .timeLimit(.minutes(15))) struct ScanTests {
+  private static let offered = BluetoothUUID(UInt16(0xFFB0))
+  private static let other = BluetoothUUID(UInt16(0xFFB1))
+  /// Longer than two advertising intervals.
+  private static let quiet = Duration.milliseconds(250)
+
+  private struct Scene {
+    let world: any RadioWorld
+    let phone: Phone
+    let device: Device
+
+    init(_ kind: RadioUnderTest, _ advertisement: Advertisement) throws {
+      world = kind.makeWorld()
+      phone = Phone(world)
+      device = try Device(world)
+      try advertise(advertisement)
+    }
+
+    func advertise(_ advertisement: Advertisement) throws {
+      try device.peripheral.stopAdvertising()
+      try device.peripheral.startAdvertising(advertisement)
+    }
+
+    var sightings: [Sighting] {
+      phone.log.compactMap { if case .discovered(let sighting) = $0 { sighting } else { nil } }
+    }
+
+    /// Waits for a number of sightings, and whether there are no more than that.
+    func expect(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+      _ = world.wait(within: Phone.patience) { sightings.count >= count }
+      _ = world.wait(within: quiet) { sightings.count > count }
+      #expect(sightings.count == count, sourceLocation: sourceLocation)
+    }
+  }
+
+  @Test(arguments: RadioUnderTest.allCases)
+  func aPeerIsReportedAgainWhenItSaysMore(_ kind: RadioUnderTest) throws {
+    let scene = try Scene(kind, Advertisement(services: [Self.offered]))
+    try scene.phone.central.startScan(ScanFilter())
+    _ = scene.world.wait(within: Phone.patience) { scene.sightings.count == 1 }
+    try scene.advertise(Advertisement(localName: "D", services: [Self.offered]))
+    _ = scene.world.wait(within: Phone.patience) { scene.sightings.count == 2 }
+    #expect(scene.sightings.last?.advertisement.localName == "D")
+    try scene.advertise(Advertisement(localName: "other", services: [Self.other]))
+    scene.expect(2)
+    // A scan that replaces the first starts afresh.
+    try scene.phone.central.startScan(ScanFilter())
+    scene.expect(3)
+  }
+
+  @Test(arguments: RadioUnderTest.allCases)
+  func everyAdvertisementIsReportedOnRequest(_ kind: RadioUnderTest) throws {
+    let scene = try Scene(kind, Advertisement(services: [Self.offered]))
+    try scene.phone.central.startScan(ScanFilter(allowDuplicates: true))
+    #expect(scene.world.wait(within: Phone.patience) { scene.sightings.count >= 5 })
+    // Both the end and the replacement hold at once.
+    try scene.phone.central.startScan(ScanFilter(services: [Self.other], allowDuplicates: true))
+    _ = scene.world.wait(within: .milliseconds(50)) { false }
+    let count = scene.sightings.count
+    scene.expect(count)
+    try scene.phone.central.stopScan()
+    try scene.phone.central.stopScan()
+    try scene.advertise(Advertisement(services: [Self.other]))
+    scene.expect(count)
+  }
+
+  @Test(
+    arguments: RadioUnderTest.allCases,
+    [
+      (ScanFilter(services: [other]), false), (ScanFilter(services: [other, offered]), true),
+      (ScanFilter(services: [other], solicitedServices: [offered]), true),
+      (ScanFilter(services: [other], solicitedServices: [other]), false),
+    ])
+  func filtersLookForWhatIsOfferedOrSolicited(
+    _ kind: RadioUnderTest, _ look: (filter: ScanFilter, isSeen: Bool)
+  ) throws {
+    var contents = Advertisement(services: [Self.offered])
+    if !look.filter.solicitedServices.isEmpty { contents = Advertisement(solicitedServices: [Self.offered]) }
+    let scene = try Scene(kind, contents)
+    try scene.phone.central.startScan(look.filter)
+    if look.isSeen {
+      _ = scene.world.wait(within: Phone.patience) { !scene.sightings.isEmpty }
+    } else {
+      _ = scene.world.wait(within: Self.quiet) { false }
+    }
+    #expect(scene.sightings.isEmpty != look.isSeen)
+    // A radio that has no overflow area offers what is in it like everything else.
+    try scene.advertise(Advertisement(overflowServices: [Self.other]))
+    scene.expect(look.isSeen ? 2 : 1)
+  }
+}
