@@ -45,7 +45,9 @@ extension LinkHost {
 
   /// Closes all channels that were accepted on a PSM.
   mutating func closeChannels(of psm: PSM, now: Duration) {
-    for cid in channels.cids where channels[cid]?.psm == psm { closeChannel(cid, now: now) }
+    for cid in channels.cids {
+      if let channel = channels[cid], channel.isAccepted, channel.psm == psm { closeChannel(cid, now: now) }
+    }
   }
 
   // MARK: Frames
@@ -133,7 +135,7 @@ extension LinkHost {
     guard channels.cid(ofRemote: source) == nil else { return refuse(.sourceAlreadyAllocated) }
     guard CreditChannel.isAcceptable(limits) else { return refuse(.unacceptableParameters) }
     guard let cid = channels.freeCID else { return refuse(.noResources) }
-    var channel = CreditChannel(psm: psm, localCID: cid, mps: channelMPS)
+    var channel = CreditChannel(psm: psm, localCID: cid, mps: channelMPS, isAccepted: true)
     channel.open(remoteCID: source, peer: limits)
     channels.insert(channel)
     answer(identifier, .connectionResponse(destination: cid, channel.local, .success))

@@ -38,6 +38,8 @@ struct CreditChannel {
 
   let psm: PSM
   let localCID: UInt16
+  /// Whether the peer has opened it, on a PSM of this side; else it was opened here, on a PSM of the peer.
+  let isAccepted: Bool
   let local: SignallingPDU.ChannelLimits
   var phase = Phase.connecting
   private(set) var remoteCID: UInt16 = 0
@@ -57,9 +59,10 @@ struct CreditChannel {
   var hasAnnouncedEnd = false
 
   /// Makes a channel that is not connected yet; `mps` is the length of a K-frame's payload that suits the link.
-  init(psm: PSM, localCID: UInt16, mps: Int) {
+  init(psm: PSM, localCID: UInt16, mps: Int, isAccepted: Bool = false) {
     self.psm = psm
     self.localCID = localCID
+    self.isAccepted = isAccepted
     let mps = min(max(mps, Self.minimumLimit), 65533)
     let credits = Self.bufferCapacity / mps
     local = SignallingPDU.ChannelLimits(

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Locking
 import Radio
@@ -139,11 +140,63 @@ import VirtualRadio
     #expect(got == all)
   }
 
-  @Test func areRefusedWithAnError() throws {
+  @Test(
+    "what nobody has published is refused, and what is no PSM of LE",
+    arguments: [
+      (0, .invalidParameters), (0x25, .operationNotSupported), (0xFF, .operationNotSupported),
+      (0x100, .invalidParameters),
+    ]
+      as [(CBL2CAPPSM, CBError.Code)])
+  func areRefusedWithAnError(psm: CBL2CAPPSM, code: CBError.Code) throws {
     let rig = AirRig()
     let peripheral = try rig.connected()
-    peripheral.openL2CAPChannel(0x25)
-    try rig.run { rig.phone.lines.all.last == "channel nil link error 13" }
+    peripheral.openL2CAPChannel(psm)
+    try rig.run(within: .seconds(5)) {
+      rig.phone.lines.all.last == "channel nil link error \(code.rawValue)"
+    }
     #expect(peripheral.state == .connected)
+  }
+
+  @Test func openTwiceOnOnePSM() throws {
+    let rig = AirRig()
+    let (firstNear, firstFar) = try rig.openedChannel()
+    rig.phone.peripherals.first?.openL2CAPChannel(firstNear.psm)
+    try rig.run { rig.phone.openChannels.count == 2 && rig.device.recorder.channels.count == 2 }
+    let pipes = [
+      Pipe(firstNear, sending: pattern(9_000)) { 700 },
+      Pipe(try #require(rig.phone.openChannels.last), sending: Data(pattern(8_000).reversed())) { 500 },
+      Pipe(firstFar, sending: Data()) { 600 },
+      Pipe(try #require(rig.device.recorder.channels.last), sending: Data()) { 600 },
+    ]
+    for pipe in pipes { pipe.open(in: nil) }
+    try rig.run { pipes[2].received.count == 9_000 && pipes[3].received.count == 8_000 }
+    #expect(pipes[2].received == pattern(9_000))
+    #expect(pipes[3].received == Data(pattern(8_000).reversed()))
+    pipes[0].close()
+    try rig.run { pipes[2].endings.count == 2 }
+    #expect(pipes[3].endings == [])
+    #expect(pipes[1].channel.outputStream.hasSpaceAvailable == true)
+  }
+
+  /// Both sides have published the same number: which end offers the channel counts, not the number.
+  @Test(arguments: [true, false]) func endWhenUnpublished(byItsServer: Bool) throws {
+    let rig = AirRig()
+    let other = PeripheralRecorder()
+    let phoneManager = CBPeripheralManager(
+      delegate: other, queue: DispatchQueue(label: "phone as a peripheral"),
+      options: [CBManagerOptionRadioKey: rig.phoneRadio])
+    try rig.run { phoneManager.state == .poweredOn }
+    phoneManager.publishL2CAPChannel(withEncryption: false)
+    let (nearEnd, farEnd) = try rig.openedChannel()
+    #expect(other.lines.all.contains("published \(nearEnd.psm)"))
+    let (near, far) = (Pipe(nearEnd, sending: Data()) { 600 }, Pipe(farEnd, sending: Data()) { 600 })
+    for pipe in [near, far] { pipe.open(in: nil) }
+    let manager = byItsServer ? rig.device.manager : phoneManager
+    let recorder = byItsServer ? rig.device.recorder : other
+    manager.unpublishL2CAPChannel(nearEnd.psm)
+    try rig.run { recorder.lines.all.last == "unpublished \(nearEnd.psm)" }
+    try rig.clock.run(for: .seconds(2))
+    #expect(near.endings.sorted() == (byItsServer ? ["in end", "out end"] : []))
+    #expect(far.endings.sorted() == (byItsServer ? ["in end", "out end"] : []))
   }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Locking
 import Radio
 import Testing
+import VirtualRadio
 
 @_spi(Streams) @testable import CoreBluetooth
 
@@ -134,6 +135,81 @@ import Testing
       rig.far.feed(Data([1]))
       #expect(try await bytes.read(upTo: 1) == Data([1]))
     }
+  }
+
+  @Test("reads that are cancelled at any moment lose nothing", arguments: 1...5 as ClosedRange<UInt64>)
+  func cancelsReadsAtAnyMoment(seed: UInt64) async throws {
+    let (rig, bytes) = (rig, bytes)
+    let feeder = Task {
+      var generator = SeededGenerator(seed: seed)
+      var rest = pattern(20_000)
+      while !rest.isEmpty {
+        let portion = rest.prefix(Int.random(in: 1...300, using: &generator))
+        rest = rest.dropFirst(portion.count)
+        rig.far.feed(Data(portion))
+        await Task.yield()
+      }
+      rig.far.end(nil)
+    }
+    var generator = SeededGenerator(seed: ~seed)
+    var got = Data()
+    var isAtEnd = false
+    while !isAtEnd {
+      let count = Int.random(in: 1...400, using: &generator)
+      let read = Task { try await bytes.read(upTo: count) }
+      if Bool.random(using: &generator) {
+        for _ in 0..<Int.random(in: 0...3, using: &generator) { await Task.yield() }
+        read.cancel()
+      }
+      do {
+        if let block = try await read.value { got += block } else { isAtEnd = true }
+      } catch is CancellationError {}
+    }
+    await feeder.value
+    #expect(got == pattern(20_000))
+  }
+
+  @Test(
+    "writes that are cancelled at any moment send all, nothing, or tear",
+    arguments: 1...5 as ClosedRange<UInt64>)
+  func cancelsWritesAtAnyMoment(seed: UInt64) async throws {
+    let (rig, bytes) = (rig, bytes)
+    let giver = Task {
+      var generator = SeededGenerator(seed: seed)
+      while !Task.isCancelled {
+        rig.far.give(Int.random(in: 1...40, using: &generator))
+        await Task.yield()
+      }
+    }
+    var generator = SeededGenerator(seed: ~seed)
+    var expected = Data()
+    for i in 0..<300 {
+      let piece = Data(
+        repeating: UInt8(truncatingIfNeeded: i), count: Int.random(in: 1...200, using: &generator))
+      let write = Task { try await bytes.write(piece) }
+      let isCancelled = Int.random(in: 0..<10, using: &generator) == 0
+      if isCancelled {
+        for _ in 0..<Int.random(in: 0...3, using: &generator) { await Task.yield() }
+        write.cancel()
+      }
+      do {
+        try await write.value
+        expected += piece
+      } catch is CancellationError {
+        let sent = rig.far.sent.dropFirst(expected.count)
+        guard !sent.isEmpty else { continue }
+        #expect(sent.count < piece.count)
+        #expect(Data(sent) == piece.prefix(sent.count))
+        let thrown = await #expect(throws: CBError.self) { try await bytes.write(Data([1])) }
+        #expect(code(thrown) == .operationCancelled)
+        expected += sent
+        break
+      }
+      #expect(rig.far.sent == expected)
+    }
+    giver.cancel()
+    await giver.value
+    #expect(rig.far.sent == expected)
   }
 
   @Test func closingEndsWhatWaits() async throws {
