@@ -12,7 +12,7 @@ public protocol CBCentralManagerDelegate: NSObjectProtocol {
   /// The state of a former run is back; called before the first update of the state. Peripherals in it are to be held, as ever.
   func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any])
 
-  /// A device was seen. `RSSI` in dBm; 127: not known.
+  /// A device was seen. `RSSI` in dBm; 127: not known. While the manager's queue is busy, 4096 sightings may wait; more are left out.
   func centralManager(
     _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
     rssi RSSI: NSNumber)

@@ -29,6 +29,9 @@ public protocol CBPeripheralDelegate: NSObjectProtocol {
     _ peripheral: CBPeripheral, didDiscoverCharacteristicsFor service: CBService, error: (any Error)?)
 
   /// Answers a read, or tells of one notification: ``CBCharacteristic/value`` is that packet while this runs.
+  ///
+  /// None is left out. While the manager's queue is busy, 32 768 notifications of a device may wait; where there are more, the link ends with
+  /// ``CBError/Code/outOfSpace`` after those that waited were told.
   func peripheral(
     _ peripheral: CBPeripheral, didUpdateValueFor characteristic: CBCharacteristic, error: (any Error)?)
 

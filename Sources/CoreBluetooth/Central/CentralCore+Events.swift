@@ -9,7 +9,10 @@ extension CentralCore {
     // What the program has asked for before is durable before it is told anything more.
     saveChanges()
     switch input {
-    case .radio(let event): handle(event)
+    case .radio(let event):
+      intake.handled(event)
+      handle(event)
+    case .overrun(let id): overrun(id)
     case .connectedAlready(let id):
       guard let (manager, peripheral) = pair(id, in: .connected) else { return }
       delegate?.centralManager(manager, didConnect: peripheral)
@@ -182,6 +185,7 @@ extension CentralCore {
         if state.peers[id]?.options.reconnects != true { state.peers[id]?.kept = nil }
         return (nil, object.map { .stillReconnecting($0) } ?? .untold(nil))
       case .connected:
+        let error = error ?? state.peers[id]?.failure
         let mayReconnect = error != nil && state.peers[id]?.options.reconnects == true
         finish(id, &state)
         let end = object.map { End.disconnected($0, error?.cbError, mayReconnect: mayReconnect) }
@@ -251,8 +255,26 @@ extension CentralCore {
   private func finish(_ id: PeerID, _ state: inout State) {
     state.peers[id]?.phase = .idle
     state.peers[id]?.kept = nil
+    state.peers[id]?.failure = nil
     changed()
     if state.peers[id]?.object == nil { state.peers[id] = nil }
+  }
+
+  /// Notifications of a device were lost here: ends its link, so that the program learns of the gap.
+  private func overrun(_ id: PeerID) {
+    let isEnding = state.withLock { state in
+      guard let peer = state.peers[id], peer.phase == .connected else { return false }
+      state.peers[id]?.failure = RadioError(
+        .outOfSpace, "the program did not take the device's notifications")
+      peer.object?.session.withLock { $0.link?.takesCommands = false }
+      state.client?.cancelConnection(id)
+      return true
+    }
+    if isEnding {
+      log.note(
+        "More than \(CentralIntakeRules.mostNotifications) notifications of a device wait for the manager's queue: its link ends."
+      )
+    }
   }
 
   private func released(_ id: PeerID) {

@@ -12,6 +12,8 @@ final class CentralCore: Sendable {
   /// What the inbox carries.
   enum Input: Sendable {
     case radio(CentralEvent)
+    /// More notifications of that device wait than may: the next one was dropped.
+    case overrun(PeerID)
     /// The program has asked for a connection that is there.
     case connectedAlready(PeerID)
     /// A request of that device has failed before the radio heard of it.
@@ -53,6 +55,8 @@ final class CentralCore: Sendable {
     var options = ConnectOptions()
     /// Ends `waiting`.
     var delay: ScheduledWork?
+    /// Why this side ends the link without the program's asking.
+    var failure: RadioError?
   }
 
   /// The end of a link while the delegate is told of it.
@@ -86,6 +90,7 @@ final class CentralCore: Sendable {
   let state = PosixMutex(State())
   let log: CBLogHandler
   let inbox: EventInbox<Input>
+  let intake = EventIntake<CentralIntakeRules>()
   private let radio: any Radio
   private let queue: DispatchQueue
   /// nil: nothing is saved.
@@ -121,7 +126,13 @@ final class CentralCore: Sendable {
       state.delegate = delegate
       // Before the radio's first event.
       if let saved { restore(saved, &state) }
-      state.client = radio.makeCentral { [inbox] event in inbox.post(.radio(event)) }
+      state.client = radio.makeCentral { [inbox, intake] event in
+        switch intake.take(event) {
+        case .taken: inbox.post(.radio(event))
+        case .overrun(let peer): inbox.post(.overrun(peer))
+        case .dropped: break
+        }
+      }
     }
   }
 

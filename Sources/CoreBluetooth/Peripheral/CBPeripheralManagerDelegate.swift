@@ -31,6 +31,8 @@ public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
   func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest)
 
   /// A central writes: take all of `requests` or none, and respond once, with the first. The default refuses.
+  ///
+  /// While the manager's queue is busy, 32 768 writes without response may wait; more are dropped, with a line in the log.
   func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
 
   /// There is room again after ``CBPeripheralManager/updateValue(_:for:onSubscribedCentrals:)`` returned false.

@@ -15,7 +15,13 @@ extension PeripheralCore {
     // What the program has asked for before is durable before it is told anything more.
     saveChanges()
     switch input {
-    case .radio(let event): handle(event)
+    case .radio(let event):
+      intake.handled(event)
+      handle(event)
+    case .overrun:
+      log.note(
+        "More than \(PeripheralIntakeRules.mostCommands) writes without response wait for the manager's queue: those beyond were dropped."
+      )
     case .restored: tellRestored()
     case .changed: break
     case .addFailed(let service, let code):

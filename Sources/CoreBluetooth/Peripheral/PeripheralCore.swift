@@ -8,6 +8,8 @@ final class PeripheralCore: Sendable {
   /// What the inbox carries.
   enum Input: Sendable {
     case radio(PeripheralEvent)
+    /// More writes without response wait than may: from here on some were dropped.
+    case overrun
     /// Adding a service has failed before the radio heard of it.
     case addFailed(CBMutableService, CBError.Code)
     /// Advertising was on when it was to be started.
@@ -54,6 +56,7 @@ final class PeripheralCore: Sendable {
   let state = PosixMutex(State())
   let log: CBLogHandler
   let inbox: EventInbox<Input>
+  let intake = EventIntake<PeripheralIntakeRules>()
   private let radio: any Radio
   private let queue: DispatchQueue
   /// nil: nothing is saved.
@@ -92,7 +95,13 @@ final class PeripheralCore: Sendable {
       state.delegate = delegate
       // Before the radio's first event.
       let refusals = saved.map { restore($0, &state) } ?? []
-      state.client = radio.makePeripheral { [inbox] event in inbox.post(.radio(event)) }
+      state.client = radio.makePeripheral { [inbox, intake] event in
+        switch intake.take(event) {
+        case .taken: inbox.post(.radio(event))
+        case .overrun: inbox.post(.overrun)
+        case .dropped: break
+        }
+      }
       return refusals
     }
     for refusal in refusals { log.note(refusal) }

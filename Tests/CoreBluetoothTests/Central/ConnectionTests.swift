@@ -2,6 +2,7 @@ import CoreBluetooth
 import Locking
 import Radio
 import Testing
+import VirtualRadio
 
 @Suite(.timeLimit(.minutes(15))) struct ConnectionTests {
   @Test(arguments: QueueKind.allCases)
@@ -136,6 +137,41 @@ import Testing
     #expect(rig.central.commands == [])
     #expect(foreign.state == .disconnected)
     #expect(rig.log.all.filter { $0.contains("does not know that peripheral") }.count == 2)
+  }
+
+  /// A device that never answers keeps no other from being connected to.
+  @Test(arguments: [false, true]) func aPendingConnectionHoldsNobodyUp(cancelsFirst: Bool) throws {
+    let rig = AirRig()
+    let absentRadio = rig.air.makeRadio(name: "absent")
+    let absentDevice = absentRadio.makePeripheral { _ in }
+    absentDevice.startAdvertising(Advertisement(localName: "absent"))
+    try rig.run {
+      rig.device.recorder.lines.all.contains("advertising true") && rig.central.state == .poweredOn
+    }
+    rig.central.scanForPeripherals(withServices: nil)
+    try rig.run { rig.phone.peripherals.count == 2 }
+    rig.central.stopScan()
+    rig.air.setInReach(false, of: absentRadio)
+    let absent = try #require(rig.phone.peripherals.first { $0.name == "absent" })
+    let present = try #require(rig.phone.peripherals.first { $0.name == "device" })
+    _ = rig.phone.lines.take()
+    rig.central.connect(absent)
+    try rig.clock.run(for: .milliseconds(100))
+    rig.central.connect(present)
+    if cancelsFirst { rig.central.cancelPeripheralConnection(absent) }
+    try rig.clock.run(for: .seconds(3600))
+    #expect(present.state == .connected)
+    #expect(absent.state == (cancelsFirst ? .disconnected : .connecting))
+    if !cancelsFirst { rig.central.cancelPeripheralConnection(absent) }
+    try rig.clock.run(for: .seconds(3600))
+    let expected = ["connected, connected", "disconnected, disconnected"]
+    #expect(rig.phone.lines.all == (cancelsFirst ? expected.reversed() : expected))
+    #expect(absent.state == .disconnected)
+    #expect(present.state == .connected)
+    // Nor is it connected to later.
+    rig.air.setInReach(true, of: absentRadio)
+    try rig.clock.run(for: .seconds(60))
+    #expect(rig.phone.lines.all.count == 2)
   }
 
   // MARK: The two methods that tell of a disconnection

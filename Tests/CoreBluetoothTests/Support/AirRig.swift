@@ -18,10 +18,10 @@ final class AirRig: Sendable {
 
   init(
     _ kind: QueueKind = .serial, link: LinkParameters = LinkParameters(attMTU: 185),
-    faults: FaultPlan = FaultPlan()
+    phoneLink: LinkParameters? = nil, faults: FaultPlan = FaultPlan()
   ) {
     air = VirtualAir(clock: clock, link: link, faults: faults)
-    phoneRadio = air.makeRadio(name: "phone")
+    phoneRadio = air.makeRadio(name: "phone", link: phoneLink)
     deviceRadio = air.makeRadio(name: "device")
     device = DeviceProgram(radio: deviceRadio)
     central = CBCentralManager(
