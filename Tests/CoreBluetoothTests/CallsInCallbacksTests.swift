@@ -218,6 +218,43 @@ import Testing
     rig.central.setScript(nil)
   }
 
+  /// Before the state is known no command is accepted, but none does harm either.
+  @Test(arguments: QueueKind.allCases)
+  func restorationOfACentralTakesAllCalls(kind: QueueKind) async throws {
+    let program = RestoringCentral()
+    try await program.start(kind)
+    _ = try await program.subscribed()
+    program.stop()
+    let hits = PosixMutex(0)
+    try await program.start(kind) { [unowned program] line in
+      guard line.hasPrefix("restored"), let manager = program.recorder.manager,
+        let (peripheral, objects) = try? program.restored()
+      else { return }
+      hits.withLock { $0 += 1 }
+      Self.callEverything(manager, peripheral, objects, program.recorder)
+    }
+    #expect(hits.withLock { $0 } == 1)
+    #expect(program.recorder.lines.all.last == "state poweredOn")
+    #expect(program.recorder.watch.isClean)
+  }
+
+  @Test(arguments: QueueKind.allCases)
+  func restorationOfAPeripheralTakesAllCalls(kind: QueueKind) async throws {
+    let program = RestoringPeripheral()
+    try await program.start(kind)
+    try await program.add(LocalExample().service)
+    program.stop()
+    let hits = PosixMutex(0)
+    try await program.start(kind) { [unowned program] line in
+      guard line.hasPrefix("restored"), let manager = program.recorder.manager else { return }
+      hits.withLock { $0 += 1 }
+      Self.callEverything(manager, LocalExample(), program.recorder)
+    }
+    #expect(hits.withLock { $0 } == 1)
+    #expect(program.recorder.lines.all.last == "state poweredOn")
+    #expect(program.recorder.watch.isClean)
+  }
+
   // MARK: Peripheral role
 
   enum PeripheralCallback: String, CaseIterable, Sendable {

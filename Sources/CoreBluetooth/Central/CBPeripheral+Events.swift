@@ -59,6 +59,8 @@ extension CBPeripheral {
 
   /// Compares an answer with what is known.
   private func checked(_ result: Result<GATTReply, GATTFailure>) {
+    // The link is going, which is told next: nothing was learnt of the database.
+    if case .failure(.radio(let error)) = result, error.code == .notConnected { return }
     let isFinished = session.withLock { session -> Bool in
       guard var check = session.link?.check else { return false }
       check.handle(result)

@@ -42,10 +42,10 @@ public let CBConnectPeripheralOptionNotifyOnDisconnectionKey: String = "kCBConne
 public let CBConnectPeripheralOptionNotifyOnNotificationKey: String = "kCBConnectOptionNotifyOnNotification"
 /// Seconds to wait before connecting; an `NSNumber`.
 public let CBConnectPeripheralOptionStartDelayKey: String = "kCBConnectOptionStartDelay"
-/// Whether to bring up Bluetooth Classic profiles too; a Boolean.
+/// Whether to bring up Bluetooth Classic profiles too; a Boolean. Without effect on Linux, and the log says so.
 public let CBConnectPeripheralOptionEnableTransportBridgingKey: String =
   "kCBConnectOptionEnableTransportBridging"
-/// Whether the Apple Notification Center Service is needed; a Boolean.
+/// Whether the Apple Notification Center Service is needed; a Boolean. Without effect on Linux, and the log says so.
 public let CBConnectPeripheralOptionRequiresANCS: String = "kCBConnectOptionRequiresANCS"
 /// Whether to connect again by itself after a link was lost; a Boolean.
 public let CBConnectPeripheralOptionEnableAutoReconnect: String = "kCBConnectOptionEnableAutoReconnect"

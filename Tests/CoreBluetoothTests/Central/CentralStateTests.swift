@@ -47,7 +47,7 @@ import Testing
     #expect(misuses.count == 6)
   }
 
-  @Test(arguments: [AdapterState.poweredOff, .resetting])
+  @Test(arguments: [AdapterState.poweredOff, .resetting, .unauthorized, .unsupported, .unknown])
   func losesEverythingWithThePower(state: AdapterState) async throws {
     let rig = try await CentralRig()
     let (peripheral, objects) = try await rig.explored()
@@ -64,17 +64,19 @@ import Testing
     await rig.post(
       .completed(request, rig.peer, .success(.value(Data()))), .notified(rig.peer, 3, Data([1])),
       .connected(pending, name: nil), rig.sighting())
-    let update = state == .poweredOff ? "state poweredOff" : "state resetting"
-    #expect(rig.recorder.lines.take() == [update])
+    #expect(rig.recorder.lines.take() == ["state \(state)"])
+    #expect(rig.manager.authorization == (state == .unauthorized ? .denied : .allowedAlways))
     #expect(peripheral.state == .disconnected)
     #expect(second.state == .disconnected)
     #expect(peripheral.services == nil)
     #expect(!objects.notifying.isNotifying)
     #expect(!rig.manager.isScanning)
 
+    _ = rig.central.takeCommands()
     rig.central.set(.poweredOn)
     await rig.drain()
-    _ = rig.central.takeCommands()
+    // Nothing comes back by itself.
+    #expect(rig.central.commands == [])
     rig.manager.connect(peripheral)
     await rig.post(.connected(rig.peer, name: nil))
     if state == .poweredOff {

@@ -261,6 +261,23 @@ import VirtualRadio
     #expect(rig.recorder.lines.all == ["value 1,2,3"])
   }
 
+  /// An answer that says only that the link is gone is no word on the database.
+  @Test func theEndOfTheLinkChangesNothing() async throws {
+    let rig = try await CentralRig()
+    let (peripheral, _) = try await rig.explored(options: Self.option)
+    let recorder = ReconnectionRecorder()
+    rig.manager.delegate = recorder
+    await rig.post(.disconnected(rig.peer, RadioError(.supervisionTimeout), at: .zero))
+    await rig.post(.connected(rig.peer, name: nil))
+    let check = try #require(rig.takeRequests().last)
+    await rig.post(
+      .completed(check, rig.peer, .failure(.radio(RadioError(.notConnected)))),
+      .disconnected(rig.peer, RadioError(.peerTerminated), at: .zero))
+    #expect(recorder.lines.all == [Self.lost])
+    #expect(peripheral.services?.count == 2)
+    #expect(rig.central.commands.last == .connect(rig.peer))
+  }
+
   @Test func cancellingDuringTheComparison() async throws {
     let rig = try await CentralRig()
     let (peripheral, _) = try await rig.explored(options: Self.option)
