@@ -263,8 +263,12 @@ public struct SenderSession: Sendable {
     pending = nil
     farewellDeadline = nil
     run.release()
-    if outcome == .finished { meter.enter(.done, now: now) } else { meter.enter(.connect, now: now) }
-    if outcome == .finished { report(now: now) }
+    if outcome == .finished {
+      meter.enter(.done, now: now)
+      report(now: now)
+    } else {
+      meter.broken(confirmedAt: confirmedAt, isExpected: isPaused || busySince != nil, now: now)
+    }
     emit(outcome)
   }
 

@@ -117,6 +117,18 @@ public struct ProgressMeter: Hashable, Sendable {
     rate.start(now: now)
   }
 
+  /// The session has ended before its time, and nothing was confirmed since `confirmed`.
+  ///
+  /// The silence until a loss is noticed, some seconds of a supervision timeout, is no transfer time: that ends with the last confirmation
+  /// and begins again with the first octets over the next link. Silence that is expected, as in a pause, stays with the phase.
+  mutating func broken(confirmedAt confirmed: Duration, isExpected: Bool, now: Duration) {
+    if state.phase == .transfer, !isExpected { enter(.connect, now: min(max(confirmed, accountedTo), now)) }
+    rate.stop(at: confirmed)
+    quietSince = nil
+    state.busySeconds = nil
+    enter(.connect, now: now)
+  }
+
   /// Everything has arrived: the clock of the transfer stops.
   mutating func arrived(now: Duration) { rate.stop(at: now) }
 }

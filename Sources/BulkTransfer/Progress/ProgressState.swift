@@ -14,7 +14,8 @@ public struct ProgressState: Hashable, Sendable {
     case done
   }
 
-  /// Time spent in each phase, pauses included.
+  /// Time spent in each phase, pauses included. What passes between the last confirmation on a link and the notice of its loss belongs to
+  /// `connect`.
   public struct Elapsed: Hashable, Sendable {
     public var connect: Duration = .zero
     public var prepare: Duration = .zero
@@ -56,7 +57,8 @@ public struct ProgressState: Hashable, Sendable {
   public var resumedFrom: UInt64 = 0
   /// Octets per second over the last seconds of transfer time, as they arrived at the receiver.
   public var bytesPerSecond: Double?
-  /// Octets per second over all transfer time: pauses, erasing, setup and what was there before are excluded.
+  /// Octets per second over all transfer time: pauses, erasing, setup, what was there before, and the silence before a lost link is noticed
+  /// are excluded.
   public var averageBytesPerSecond: Double?
   /// Time until all octets have arrived, at the present rate.
   public var timeRemaining: Duration?

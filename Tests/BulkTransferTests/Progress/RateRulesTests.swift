@@ -48,6 +48,34 @@ struct RateRulesTests {
     #expect(isNear(try average(world), within: 700))
   }
 
+  @Test("The silence before a loss is noticed is no transfer time", arguments: [1, 4, 9])
+  func faded(seconds: Int) throws {
+    var schedule = schedule()
+    schedule.incidents = [(5_000_000, .fade(seconds * 1_000_000))]
+    let world = try expectVerified(schedule)
+    #expect(isNear(try average(world), within: 700))
+    let last = try #require(world.counts.progress.last)
+    #expect(last.elapsed.transfer > .seconds(9) && last.elapsed.transfer < .seconds(12))
+    #expect(last.elapsed.connect > .seconds(seconds) && last.elapsed.connect < .seconds(seconds + 2))
+  }
+
+  @Test("A link that is lost while the receiver is busy leaves the rates in motion")
+  func lostWhileBusy() throws {
+    var meter = ProgressMeter(now: .zero)
+    meter.enter(.transfer, now: .zero)
+    meter.flowing(now: .zero)
+    meter.received(10_000, durable: 10_000, now: .seconds(1))
+    meter.busy(seconds: 30, quietSince: .seconds(1))
+    meter.broken(confirmedAt: .seconds(1), isExpected: true, now: .seconds(8))
+    #expect(meter.snapshot(now: .seconds(8)).busySeconds == nil)
+    meter.enter(.transfer, now: .seconds(10))
+    meter.flowing(now: .seconds(10))
+    meter.received(30_000, durable: 30_000, now: .seconds(12))
+    let state = meter.snapshot(now: .seconds(12))
+    #expect(isNear(try #require(state.averageBytesPerSecond), within: 1))
+    #expect(state.elapsed.transfer == .seconds(10))
+  }
+
   @Test("A pause is no transfer time", arguments: [12, 10_000])
   func paused(hostDepth: Int) throws {
     var schedule = schedule()

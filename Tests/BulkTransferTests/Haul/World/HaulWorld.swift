@@ -22,6 +22,7 @@ final class HaulWorld {
     case hostReady
     case incident(Schedule.Incident)
     case connect
+    case lossNoticed(link: Int)
   }
 
   /// How a run has ended.
@@ -203,6 +204,9 @@ final class HaulWorld {
       happen(incident)
     case .connect:
       connect()
+    case .lossNoticed(let link):
+      guard link == self.link else { return }
+      tell(.carrierLost(TransferError(.disconnected, "the link was lost", isRetriable: true)))
     }
   }
 
@@ -212,6 +216,9 @@ final class HaulWorld {
     guard hasFaults || incident == .resume else { return }
     switch incident {
     case .cut: cut()
+    case .fade(let silence):
+      dropLink()
+      events.add(.lossNoticed(link: link), at: now + silence)
     case .senderCrash:
       guard sender != nil else { return }
       // The process is gone: no session hears of anything, and nobody remembers what was verified.

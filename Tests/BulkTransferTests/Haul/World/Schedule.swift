@@ -7,6 +7,8 @@ struct Schedule {
   enum Incident: Hashable {
     /// The link breaks; the sender connects again later.
     case cut
+    /// The link breaks, and the sender is told after so long: the supervision timeout.
+    case fade(Int)
     /// The sender's process dies and is started again, without any memory.
     case senderCrash
     /// The receiver loses power.
