@@ -54,6 +54,8 @@ extension TransferError.Code {
 
   /// There is no usable adapter.
   public static let radioUnavailable = Self(rawValue: "radio-unavailable")
+  /// More than one device is called as was said.
+  public static let ambiguousDevice = Self(rawValue: "ambiguous-device")
   /// The device was not found within the time allowed.
   public static let deviceNotFound = Self(rawValue: "device-not-found")
   /// The link could not be made or was lost.

@@ -115,7 +115,7 @@ struct FaultTests {
     world.clock.beginActivity()
     let task = Task { try await push.run() }
     for await event in push.events { if case .searching = event { break } }
-    let timer = world.clock.schedule(after: .milliseconds(1500)) { task.cancel() }
+    let timer = world.clock.schedule(after: .milliseconds(1800)) { task.cancel() }
     world.clock.endActivity()
     let outcome = await task.result
     if case .failure(let error) = outcome {

@@ -75,7 +75,7 @@ struct InterruptionTests {
     let device = try await world.startDevice()
     let contents = image(400_000)
     var options = Self.options(.gatt)
-    options.link.reconnects = false
+    options.link.connection.reconnects = false
     let outcome = await world.run(try world.push([contents], options: options), after: .seconds(2)) {
       device.cancel()
     }
@@ -131,7 +131,7 @@ struct InterruptionTests {
     let device = try await world.startDevice()
     let contents = image(300_000)
     var options = Self.options(.gatt)
-    options.link.fruitlessAttempts = 3
+    options.link.connection.fruitlessAttempts = 3
     let second = try world.push([image(1000)], options: options, by: world.air.makeRadio(name: "second"))
     let late = PosixMutex<Task<PushOutcome, Never>?>(nil)
     let outcome = await world.run(

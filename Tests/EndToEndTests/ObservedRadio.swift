@@ -17,6 +17,10 @@ final class ObservedRadio: Radio {
     var notifications: [Data] = []
     var channels = 0
     var connections = 0
+    /// When each link was up.
+    var connectedAt: [Duration] = []
+    /// Connections that were asked for.
+    var requests = 0
     var refusals: Int { writes.count { $0.outcome == .notReady } }
     var accepted: [Write] { writes.filter { $0.outcome == .accepted } }
   }
@@ -49,12 +53,18 @@ final class ObservedRadio: Radio {
   private func note(_ event: CentralEvent) {
     switch event {
     case .notified(_, _, let value): log.withLock { $0.notifications.append(value) }
-    case .connected: log.withLock { $0.connections += 1 }
+    case .connected:
+      let now = clock.now
+      log.withLock { log in
+        log.connections += 1
+        log.connectedAt.append(now)
+      }
     default: break
     }
   }
 
   fileprivate func note(_ write: Write) { log.withLock { $0.writes.append(write) } }
+  fileprivate func noteRequest() { log.withLock { $0.requests += 1 } }
   fileprivate func noteChannel() -> Duration {
     log.withLock { $0.channels += 1 }
     return channelDelay.withLock { $0 }
@@ -79,7 +89,10 @@ private final class ObservedCentral: CentralRadio {
     base.connectedPeers(withServices: services)
   }
   func watchLinks(_ filter: LinkFilter?) { base.watchLinks(filter) }
-  func connect(_ peer: PeerID) { base.connect(peer) }
+  func connect(_ peer: PeerID) {
+    radio.noteRequest()
+    base.connect(peer)
+  }
   func cancelConnection(_ peer: PeerID) { base.cancelConnection(peer) }
   func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {
     base.request(request, of: peer, id: id)

@@ -60,7 +60,7 @@ final class World: Sendable {
 
   /// Prepares a push of `contents` to the device.
   func push(
-    _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceLink.Target = .name(deviceName),
+    _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceTarget = .name(deviceName),
     by radio: (any Radio)? = nil
   ) throws -> PushOperation {
     var objects: [PushObject] = []

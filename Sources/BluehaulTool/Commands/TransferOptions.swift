@@ -40,7 +40,7 @@ enum TransferOptions {
     options.haul = try haul(arguments)
     if let choice = arguments[via] { options.link.choice = choice }
     if let limit = arguments[timeout] { options.link.stepLimit = limit }
-    if let count = arguments[attempts] { options.link.fruitlessAttempts = count }
+    if let count = arguments[attempts] { options.link.connection.fruitlessAttempts = count }
     return options
   }
 

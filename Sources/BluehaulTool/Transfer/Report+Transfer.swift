@@ -2,11 +2,12 @@ internal import BulkTransfer
 internal import Foundation
 
 extension Report {
-  static func searching(_ target: DeviceLink.Target) -> Report {
+  static func searching(_ target: DeviceTarget) -> Report {
     let name: String
     switch target {
     case .name(let text): name = text
     case .identifier(let identifier): name = identifier.uuidString
+    case .any: name = target.description
     }
     return Report(
       "searching", .detail, ["looking for \(Printable.text(name))"], [.init("device", .string(name))])

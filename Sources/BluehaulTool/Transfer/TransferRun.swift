@@ -80,7 +80,7 @@ struct TransferRun {
 
 extension TransferManifest.Target {
   /// Whom the link looks for: by the identifier where there is one.
-  var linkTarget: DeviceLink.Target {
+  var linkTarget: DeviceTarget {
     identifier.flatMap(UUID.init(uuidString:)).map { .identifier($0) } ?? .name(name ?? identifier ?? "")
   }
 }

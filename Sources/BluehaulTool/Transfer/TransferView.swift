@@ -50,6 +50,7 @@ struct TransferView {
     case .progress(let state):
       // Done is what the whole transfer is, at its end.
       if state.phase != .done { show(state, on: printer) }
+    case .deviceNotRemembered(let error): printer.show(.warning(error))
     case .verified(let index, let name, let digest):
       printer.show(.verified(name, size: sizes.indices.contains(index) ? sizes[index] : 0, digest))
     }

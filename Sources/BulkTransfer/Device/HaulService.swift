@@ -10,4 +10,9 @@ public enum HaulService {
   static let data = CBUUID(string: "B1E00003-6861-756C-A5D2-3F7C41906E8B")
   /// The PSM of the L2CAP carrier, two octets, little endian: read.
   static let psm = CBUUID(string: CBUUIDL2CAPPSMCharacteristicString)
+
+  /// What a device must have to receive.
+  static var requirement: ServiceRequirement {
+    ServiceRequirement(service, name: "the haul service", characteristics: [control, data], optional: [psm])
+  }
 }

@@ -2,34 +2,28 @@ internal import CoreBluetooth
 internal import Dispatch
 internal import Foundation
 
-/// Does what ``DeviceLink`` and ``SenderSession`` decide: owns the manager, the carrier, the timer and the files.
-// Sendable: everything is touched on `queue` only, by Core Bluetooth's callbacks, the timer, and the operation's hops.
-final class PushDriver: NSObject, @unchecked Sendable {
+/// Does what ``DeviceLink`` and ``SenderSession`` decide, on the link that a ``ConnectionDriver`` keeps: owns the carrier, the timer and
+/// the files.
+// Sendable: everything is touched on `queue` only, by the connection's calls, the timer, and the operation's hops.
+final class PushDriver: @unchecked Sendable {
   typealias Outcome = Result<PushReport, TransferError>
   typealias Recorder = @Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void
 
   let objects: [PushObject]
-  let target: DeviceLink.Target
+  let target: DeviceTarget
   let options: PushOptions
   let clock: any TransferClock
   let queue: DispatchQueue
   private let transfer: [UInt8]
   private let record: Recorder?
-  private let managerOptions: [String: any Sendable]
   private let events: AsyncStream<PushEvent>.Continuation
 
-  var link: DeviceLink
-  var session: SenderSession?
-  var carrier: (any SenderCarrier)?
+  let connection: ConnectionDriver
+  private var link: DeviceLink
+  private var session: SenderSession?
+  private(set) var carrier: (any SenderCarrier)?
   /// A carrier that is there and not in use yet.
   private var arriving: (any SenderCarrier)?
-  var manager: CBCentralManager?
-  var peripheral: CBPeripheral?
-  /// The device once it was found.
-  var known: UUID?
-  var attributes = HaulAttributes()
-  /// This side has ended the link or the attempt to make one, and was not told of that end yet.
-  var isEnding = false
 
   private var timer: QueueTimer?
   private var continuation: CheckedContinuation<Outcome, Never>?
@@ -52,8 +46,8 @@ final class PushDriver: NSObject, @unchecked Sendable {
   private var lastCarrier = CarrierKind.gatt
 
   init(
-    _ objects: [PushObject], transferID: SHA256Digest, target: DeviceLink.Target, options: PushOptions,
-    record: Recorder?,
+    _ objects: [PushObject], transferID: SHA256Digest, target: DeviceTarget, options: PushOptions,
+    record: Recorder?, memory: KnownDevices?,
     managerOptions: [String: any Sendable], clock: any TransferClock, queue: DispatchQueue,
     events: AsyncStream<PushEvent>.Continuation
   ) throws(TransferError) {
@@ -61,19 +55,21 @@ final class PushDriver: NSObject, @unchecked Sendable {
     self.target = target
     self.options = options
     self.record = record
-    self.managerOptions = managerOptions
     self.clock = clock
     self.queue = queue
     self.events = events
     transfer = Array(transferID.bytes.prefix(16))
     restarts = options.restarts
     durable = [UInt64](repeating: 0, count: objects.count)
-    link = DeviceLink(target: target, configuration: options.link, now: clock.now)
+    link = DeviceLink(target: target, choice: options.link.choice, stepLimit: options.link.stepLimit)
+    connection = ConnectionDriver(
+      ConnectionDriver.Setup(
+        target: target, services: [HaulService.requirement], configuration: options.link.connection,
+        memory: memory, managerOptions: managerOptions), clock: clock, queue: queue)
     // Made once here so that a bad option is refused before anything happens.
     _ = try SenderSession(
       objects: objects.map(\.object), transfer: transfer, sessionNumber: 0, configuration: options.haul,
       now: clock.now)
-    super.init()
   }
 
   // MARK: From the operation
@@ -91,10 +87,8 @@ final class PushDriver: NSObject, @unchecked Sendable {
     }
     self.continuation = continuation
     timer = QueueTimer(clock: clock, queue: queue) { [weak self] in self?.timePassed() }
-    link = DeviceLink(target: target, configuration: options.link, now: clock.now)
-    var managerOptions: [String: Any] = managerOptions
-    managerOptions[CBCentralManagerOptionShowPowerAlertKey] = false
-    manager = CBCentralManager(delegate: self, queue: queue, options: managerOptions)
+    connection.client = self
+    connection.connect()
     armTimer()
   }
 
@@ -120,48 +114,28 @@ final class PushDriver: NSObject, @unchecked Sendable {
 
   private func perform(_ action: DeviceLink.Action) {
     switch action {
-    case .find(let target):
-      emit(.searching(target))
-      find(target)
-    case .stopFinding:
-      manager?.stopScan()
-    case .connect:
-      guard let peripheral else { return }
-      attempts += 1
-      emit(.connecting(attempt: attempts))
-      manager?.connect(peripheral, options: nil)
-    case .disconnect:
-      disconnect()
-    case .discover:
-      attributes = HaulAttributes()
-      peripheral?.discoverServices([HaulService.service])
     case .readPSM:
-      if let psm = attributes.psm { peripheral?.readValue(for: psm) }
+      if let psm = connection.characteristic(HaulService.psm) { connection.peripheral?.readValue(for: psm) }
     case .openChannel(let psm):
-      peripheral?.openL2CAPChannel(psm)
+      connection.peripheral?.openL2CAPChannel(psm)
     case .subscribe:
-      if let control = attributes.control { peripheral?.setNotifyValue(true, for: control) }
+      if let control = connection.characteristic(HaulService.control) {
+        connection.peripheral?.setNotifyValue(true, for: control)
+      }
     case .start(let kind):
       begin(kind)
+    case .drop(let why):
+      drop(why)
     case .fail(let error):
       finish(.failure(error))
     }
   }
 
-  /// Ends the link, or the attempt to make one. That end is told later, perhaps when the next attempt is under way, and is no news then.
-  func disconnect() {
-    guard let peripheral, peripheral.state != .disconnected else { return }
-    isEnding = true
-    manager?.cancelPeripheralConnection(peripheral)
-  }
-
-  /// The link, or what the session stood on, is gone; `refusal` where the device has declined in words.
-  func lost(_ why: String, refusal: TransferError? = nil) {
+  /// The link is of no use any more: it is ended, and another one is made; `refusal` where the device has declined in words.
+  func drop(_ why: String, refusal: TransferError? = nil) {
     guard !isOver else { return }
-    endSession(TransferError(.disconnected, "the link to \(target) was lost: \(why)", isRetriable: true))
-    guard !isOver else { return }
-    if link.isLinked { emit(.linkLost(why, confirmed: durable[min(verified, durable.count - 1)])) }
-    handleLink(refusal.map(DeviceLink.Input.refused) ?? .lost(why))
+    connection.handle(refusal.map(ConnectionMachine.Input.refused) ?? .drop(why))
+    armTimer()
   }
 
   // MARK: Session
@@ -231,7 +205,7 @@ final class PushDriver: NSObject, @unchecked Sendable {
     case .verified(let index, let digest):
       verified = index + 1
       durable[index] = objects[index].object.size
-      _ = link.handle(.progressed, now: clock.now)
+      connection.handle(.progressed)
       emit(.verified(index: index, name: objects[index].object.name, digest))
       recordIfDue()
     case .finished:
@@ -271,12 +245,10 @@ final class PushDriver: NSObject, @unchecked Sendable {
       break
     case .disconnected where error.isRetriable:
       // The device has forgotten the session.
-      disconnect()
-      lost(error.message)
+      drop(error.message)
     case .refused where error.isRetriable:
       // The device is busy, perhaps with a session whose end it has yet to notice.
-      disconnect()
-      lost(error.message, refusal: error)
+      drop(error.message, refusal: error)
     default:
       finish(.failure(error))
     }
@@ -288,7 +260,7 @@ final class PushDriver: NSObject, @unchecked Sendable {
     let index = state.objectIndex
     if state.confirmedBytes > durable[index] {
       durable[index] = state.confirmedBytes
-      _ = link.handle(.progressed, now: clock.now)
+      connection.handle(.progressed)
     }
     let now = clock.now
     recordIfDue()
@@ -307,7 +279,7 @@ final class PushDriver: NSObject, @unchecked Sendable {
     recordedAt = clock.now
     guard let record else { return }
     var facts = ["carrier": lastCarrier.rawValue, "sessions": String(sessions)]
-    if let peripheral {
+    if let peripheral = connection.peripheral {
       facts["maximumWriteLength"] = String(peripheral.maximumWriteValueLength(for: .withoutResponse))
     }
     record(durable, facts)
@@ -326,7 +298,8 @@ final class PushDriver: NSObject, @unchecked Sendable {
 
   private func armTimer() {
     guard !isOver else { return }
-    timer?.set(to: [link.deadline, session?.nextDeadline, lookAgain].compactMap(\.self).min())
+    timer?.set(
+      to: [link.deadline, session?.nextDeadline, lookAgain].compactMap(\.self).min())
   }
 
   private func timePassed() {
@@ -340,21 +313,13 @@ final class PushDriver: NSObject, @unchecked Sendable {
 
   private func finish(_ outcome: Outcome) {
     guard !isOver else { return }
-    if manager != nil { recordNow() }
+    if connection.manager != nil { recordNow() }
     isOver = true
     timer?.cancel()
     carrier?.close()
     carrier = nil
     session = nil
-    manager?.stopScan()
-    if let peripheral {
-      peripheral.delegate = nil
-      manager?.cancelPeripheralConnection(peripheral)
-    }
-    peripheral = nil
-    manager?.delegate = nil
-    manager = nil
-    attributes = HaulAttributes()
+    connection.stop()
     events.finish()
     continuation?.resume(returning: outcome)
     continuation = nil
@@ -371,9 +336,29 @@ extension TransferError {
   }
 }
 
-/// The attributes of a device's haul service.
-struct HaulAttributes {
-  var control: CBCharacteristic?
-  var data: CBCharacteristic?
-  var psm: CBCharacteristic?
+extension PushDriver: ConnectionClient {
+  func connectionEnded(_ why: String) {
+    guard !isOver else { return }
+    endSession(TransferError(.disconnected, "the link to \(target) was lost: \(why)", isRetriable: true))
+    guard !isOver else { return }
+    handleLink(.ended)
+    emit(.linkLost(why, confirmed: durable[min(verified, durable.count - 1)]))
+  }
+
+  func connectionEntered(_ state: ConnectionMachine.State) {
+    guard !isOver else { return }
+    switch state {
+    case .finding: emit(.searching(target))
+    case .connecting:
+      attempts += 1
+      emit(.connecting(attempt: attempts))
+    case .ready: handleLink(.ready(hasPSM: connection.characteristic(HaulService.psm) != nil))
+    case .failed(let error): finish(.failure(error))
+    case .idle, .waitingForRadio, .discoveringServices, .discoveringCharacteristics, .restarting, .pausing:
+      break
+    }
+    armTimer()
+  }
+
+  func connectionMemoryFailed(_ error: TransferError) { emit(.deviceNotRemembered(error)) }
 }

@@ -21,14 +21,16 @@ public final class PushOperation: Sendable {
   ///   - target: the device.
   ///   - options: how.
   ///   - record: called on the operation's queue with the durable offset of each object, from time to time and at the end, for a journal.
+  ///   - memory: where the device is remembered, and recalled from; it also keeps other processes from the device.
   ///   - managerOptions: options for the `CBCentralManager`, such as the radio.
   ///   - clock: time limits, rates and intervals run on it.
   /// - Throws: `invalidArgument` for options outside their ranges.
   public init(
-    _ objects: [PushObject], transferID: SHA256Digest, to target: DeviceLink.Target,
+    _ objects: [PushObject], transferID: SHA256Digest, to target: DeviceTarget,
     options: PushOptions = PushOptions(),
     record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil,
-    managerOptions: [String: any Sendable] = [:], clock: any TransferClock = SystemClock()
+    memory: KnownDevices? = nil, managerOptions: [String: any Sendable] = [:],
+    clock: any TransferClock = SystemClock()
   ) throws(TransferError) {
     let queue = DispatchQueue(label: "BulkTransfer.push")
     let (events, continuation) = AsyncStream.makeStream(
@@ -38,7 +40,7 @@ public final class PushOperation: Sendable {
     self.clock = clock
     driver = try PushDriver(
       objects, transferID: transferID, target: target, options: options, record: record,
-      managerOptions: managerOptions, clock: clock, queue: queue, events: continuation)
+      memory: memory, managerOptions: managerOptions, clock: clock, queue: queue, events: continuation)
   }
 
   /// Runs to the end.

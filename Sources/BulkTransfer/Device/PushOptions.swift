@@ -32,7 +32,7 @@ public struct PushObject: Sendable {
 /// What a push tells while it runs.
 public enum PushEvent: Hashable, Sendable {
   /// The device is being looked for.
-  case searching(DeviceLink.Target)
+  case searching(DeviceTarget)
   /// A link is being made; `attempt` counts from 1.
   case connecting(attempt: Int)
   /// A session begins on this carrier.
@@ -43,6 +43,8 @@ public enum PushEvent: Hashable, Sendable {
   case accepted(index: Int, name: String, durable: UInt64, size: UInt64)
   /// Where it stands.
   case progress(ProgressState)
+  /// The device could not be recalled from memory or remembered; the push goes on without.
+  case deviceNotRemembered(TransferError)
   /// The device has read an object back from its storage, and its SHA-256 is right.
   case verified(index: Int, name: String, SHA256Digest)
 }

@@ -33,7 +33,7 @@ public struct TransferJournal: Sendable {
   public func claim(
     _ transferID: SHA256Digest, device: TransferManifest.Target
   ) throws(TransferError) -> TransferClaim {
-    try makeDirectory()
+    try operations.makeDirectories(directory)
     let stem = "\(directory)/\(try Self.stem(transferID, device))"
     let lock = try FileLock(
       path: "\(stem).lock", purpose: "this transfer to \((device.name ?? device.identifier ?? "").printable)",
@@ -54,9 +54,11 @@ public struct TransferJournal: Sendable {
       if error.code == ENOENT { return [] }
       throw .failure(error, to: "list", directory)
     }
-    let entries = names.filter { $0.hasSuffix(".json") && !$0.hasPrefix(".") }.sorted().compactMap {
-      entry($0)
+    let records = names.filter { name in
+      // The known devices are kept in the same folder.
+      name.hasSuffix(".json") && !name.hasPrefix(".") && name != KnownDevices.fileName
     }
+    let entries = records.sorted().compactMap { entry($0) }
     return entries.sorted { first, second in
       switch (first.record, second.record) {
       case (.success(let first), .success(let second)): first.updated > second.updated
@@ -87,24 +89,6 @@ public struct TransferJournal: Sendable {
     let key = device.identifier.map { "identifier:\($0)" } ?? "name:\(device.name ?? "")"
     let hash = try SHA256Hasher.digest(of: Data(key.utf8))
     return "\(transferID.hex.prefix(32))-\(hash.hex.prefix(16))"
-  }
-
-  /// Makes the folder and those above it, for this user alone.
-  private func makeDirectory() throws(TransferError) {
-    var path = directory.hasPrefix("/") ? "" : "."
-    for component in directory.split(separator: "/") {
-      let parent = path.isEmpty ? "/" : path
-      path += "/\(component)"
-      do {
-        try operations.makeDirectory(path, in: nil, mode: 0o700)
-        let folder = try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY, operations)
-        try operations.sync(folder.descriptor)
-      } catch {
-        // What is there already may lie in folders that we may not write to.
-        let there = try? operations.status(of: path, in: nil, followingLinks: true)
-        if there?.kind != .directory { throw .failure(error, to: "make the folder", path) }
-      }
-    }
   }
 }
 

@@ -143,6 +143,14 @@ struct JSONReader {
     return results
   }
 
+  /// The elements of an array of texts.
+  func texts(_ key: String, most: Int) throws -> [String] {
+    guard container.contains(Key(stringValue: key)) else { throw fault(key, "is missing") }
+    let texts = try member(key, "an array of text") { try container.decode([String].self, forKey: $0) }
+    guard texts.count <= most else { throw fault(key, "has more than \(most) elements") }
+    return texts
+  }
+
   /// All members, which must be text.
   func texts(most: Int) throws -> [String: String] {
     guard container.allKeys.count <= most else { throw fault(nil, "has more than \(most) members") }

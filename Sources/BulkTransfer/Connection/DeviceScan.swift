@@ -1,0 +1,113 @@
+public import CoreBluetooth
+internal import Dispatch
+internal import Foundation
+
+/// A scan that tells each device once.
+public struct DeviceScan: Sendable {
+  private let services: [String]
+  private let managerOptions: [String: any Sendable]
+  private let clock: any TransferClock
+
+  /// Prepares a scan.
+  ///
+  /// - Parameters:
+  ///   - services: only devices that advertise one of them; empty: all devices.
+  ///   - managerOptions: options for the `CBCentralManager`.
+  ///   - clock: the scan's time runs on it.
+  public init(
+    services: [CBUUID] = [], managerOptions: [String: any Sendable] = [:],
+    clock: any TransferClock = SystemClock()
+  ) {
+    self.services = services.map(\.uuidString)
+    self.managerOptions = managerOptions
+    self.clock = clock
+  }
+
+  /// The devices in reach until `time` has passed, or until nobody listens any more.
+  ///
+  /// Throws `radioUnavailable` where the adapter cannot be used.
+  public func sightings(for time: Duration) -> AsyncThrowingStream<DeviceSighting, any Error> {
+    AsyncThrowingStream { continuation in
+      let scanner = Scanner(services: services, continuation: continuation)
+      // Time begins once the manager is there: simulated time would pass it by.
+      clock.async(on: scanner.queue) { [managerOptions, clock] in
+        scanner.start(managerOptions)
+        let timer = clock.schedule(after: time) { continuation.finish() }
+        continuation.onTermination = { _ in
+          timer.cancel()
+          clock.async(on: scanner.queue) { scanner.stop() }
+        }
+      }
+    }
+  }
+}
+
+/// Listens for advertisements, on a queue of its own.
+// Sendable: what changes is used on `queue` only.
+private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Sendable {
+  let queue = DispatchQueue(label: "BulkTransfer.scan")
+  private let services: [String]
+  private let continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation
+  private var manager: CBCentralManager?
+  private var seen: Set<UUID> = []
+
+  init(services: [String], continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation) {
+    self.services = services
+    self.continuation = continuation
+  }
+
+  func start(_ options: [String: any Sendable]) {
+    var options: [String: Any] = options
+    options[CBCentralManagerOptionShowPowerAlertKey] = false
+    manager = CBCentralManager(delegate: self, queue: queue, options: options)
+  }
+
+  func stop() {
+    manager?.stopScan()
+    manager = nil
+  }
+
+  func centralManagerDidUpdateState(_ central: CBCentralManager) {
+    if central.state == .poweredOn {
+      return central.scanForPeripherals(
+        withServices: services.isEmpty ? nil : services.map { CBUUID(string: $0) }, options: nil)
+    }
+    guard let why = central.state.unusable, why.lasts else { return }
+    continuation.finish(
+      throwing: TransferError(
+        .radioUnavailable, why.words, advice: "switch it on, or choose another with --radio"))
+  }
+
+  func centralManager(
+    _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
+    rssi RSSI: NSNumber
+  ) {
+    guard seen.insert(peripheral.identifier).inserted else { return }
+    continuation.yield(DeviceSighting(peripheral, advertisementData, RSSI))
+  }
+}
+
+extension DeviceSighting {
+  init(_ peripheral: CBPeripheral, _ advertisementData: [String: Any], _ rssi: NSNumber) {
+    let services = advertisementData[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID] ?? []
+    self.init(
+      identifier: peripheral.identifier,
+      advertisedName: advertisementData[CBAdvertisementDataLocalNameKey] as? String,
+      knownName: peripheral.name, rssi: rssi.intValue == 127 ? nil : rssi.intValue,
+      services: services.map(\.uuidString))
+  }
+}
+
+extension CBManagerState {
+  /// Why an adapter in this state cannot be used, whether somebody has to change that, and whether this program can wait for it; nil: it can
+  /// be used.
+  var unusable: (words: String, lasts: Bool, isFinal: Bool)? {
+    switch self {
+    case .poweredOn: nil
+    case .unsupported: ("there is no Bluetooth adapter that can be used", true, true)
+    case .unauthorized: ("this program is not permitted to use Bluetooth", true, true)
+    case .poweredOff: ("Bluetooth is switched off", true, false)
+    default: ("Bluetooth is not ready", false, false)
+    }
+  }
+}
