@@ -56,7 +56,8 @@ final class Bench: Sendable {
   func receiver(_ options: String...) async -> RunningReceiver {
     let output = MemorySink()
     let interrupts = Interrupts(exit: {})
-    let arguments = ["receive", "--name", "bench-1", "--into", "\(folder)/in"] + options
+    let place = options.contains("--into") ? [] : ["--into", "\(folder)/in"]
+    let arguments = ["receive", "--name", "bench-1"] + place + options
     let run = Task { await self.run(arguments, output: output, interrupts: interrupts) }
     await output.wait(for: options.contains("--json") ? "\"ready\"" : "receiving as bench-1")
     return RunningReceiver(run: run, interrupts: interrupts)

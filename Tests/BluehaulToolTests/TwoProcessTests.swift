@@ -162,6 +162,28 @@ extension WholeRuns {
       _ = await receiver.ending()
     }
 
+    @Test func twoProcessesDoNotEndEachOthersSessions() async throws {
+      let place = try Place()
+      let receiver = try await place.receiver()
+      try place.image.prefix(50_000).write(to: URL(filePath: "\(place.path)/other.bin"))
+      let first = try place.push()
+      await progress(first, to: 10)
+      let second = try place.sender("push", "\(place.path)/other.bin", "--to", "bench-1")
+      _ = await second.allLines()
+      #expect(await second.ending() == .exit(8), "\(second.errors())")
+      #expect(second.errors().contains("bench-1") && second.errors().contains("pid"))
+      let losses = await first.allLines().count { $0.contains("\"event\":\"link_lost\"") }
+      #expect(await first.ending() == .exit(0), "\(first.errors())")
+      #expect(losses == 0)
+      #expect(place.received == place.image)
+      // The first one has ended: the device is free, and the second transfer goes on where it was stopped.
+      let resume = try place.sender("resume")
+      _ = await resume.allLines()
+      #expect(await resume.ending() == .exit(0), "\(resume.errors())")
+      receiver.send(signal: SIGINT)
+      _ = await receiver.ending()
+    }
+
     @Test func aPipeGetsPlainLines() async throws {
       let place = try Place(size: 100_000)
       let receiver = try await place.receiver()

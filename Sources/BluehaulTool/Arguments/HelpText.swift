@@ -60,7 +60,9 @@ struct HelpText {
 
   private func usage(of path: CommandPath) -> String {
     let command = path.command
-    guard command.subcommands.isEmpty else { return "\(path.line) COMMAND [options]" }
+    guard command.subcommands.isEmpty else {
+      return "\(path.line) \(command.run == nil ? "COMMAND" : "[COMMAND]") [options]"
+    }
     let required = path.options.filter(\.isRequired).map(\.usage)
     let operands = command.operands.map(\.usage)
     return ([path.line] + operands + required + ["[options]"]).joined(separator: " ")

@@ -19,7 +19,10 @@ public struct ExitCode: RawRepresentable, Hashable, Sendable {
   static let table: [(code: ExitCode, meaning: String)] = [
     (.success, "Done. For a transfer: the receiver has verified every byte."),
     (.internalError, "A fault of this program."),
-    (.usage, "The command line is wrong; nothing was done."),
+    (
+      .usage,
+      "The command line is wrong, or does not say which of several devices is meant; nothing was done."
+    ),
     (
       .badFile,
       "A file cannot be used: missing, unreadable, of the wrong kind, malformed, or changed meanwhile."
@@ -31,7 +34,10 @@ public struct ExitCode: RawRepresentable, Hashable, Sendable {
     ),
     (.verificationFailed, "What the receiver holds is not what was sent."),
     (.linkLost, "The link was lost or nothing was confirmed in time. The transfer can be resumed."),
-    (.locked, "Another run works on the same transfer, or has the name or the folder of a receiver."),
+    (
+      .locked,
+      "Another run works on the same transfer or with the same device, or has the name or the folder of a receiver."
+    ),
     (.localStorage, "A local disk is full or failing, or stored state is damaged."),
     (.interrupted, "Interrupted by Ctrl-C or SIGTERM. A transfer that had begun can be resumed."),
   ]

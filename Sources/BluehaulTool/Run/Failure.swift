@@ -46,7 +46,7 @@ extension ExitCode {
   init(for code: TransferError.Code) {
     switch code {
     case .unusableFile, .malformedFile: self = .badFile
-    case .invalidArgument: self = .usage
+    case .invalidArgument, .ambiguousDevice: self = .usage
     case .storage, .diskFull, .damagedState: self = .localStorage
     case .locked: self = .locked
     case .radioUnavailable, .deviceNotFound: self = .notFound

@@ -17,7 +17,8 @@ struct TransferRun {
     let printer = invocation.printer
     let radio = try invocation.environment.radio(self.radio)
     defer { self.radio.capture?.close() }
-    let journals = TransferJournal(directory: try invocation.environment.stateDirectory())
+    let folder = try invocation.environment.stateDirectory()
+    let journals = TransferJournal(directory: folder)
     tellChanges(in: journals, printer)
     let journal = try PushJournal(
       plan, device: device, in: journals,
@@ -29,7 +30,8 @@ struct TransferRun {
       record: { [words = self.radio.words] durable, facts in
         confirmed.withLock { $0 = durable.reduce(0, +) }
         journal.note(durable: durable, facts: facts.merging(["radio": words]) { $1 })
-      }, managerOptions: [CBManagerOptionRadioKey: radio], clock: RadioTime(radio.clock))
+      }, memory: KnownDevices(directory: folder), managerOptions: [CBManagerOptionRadioKey: radio],
+      clock: RadioTime(radio.clock))
     do throws(TransferError) {
       let view = TransferView(plan.manifest)
       _ = try await push.run(view, on: printer)
