@@ -49,8 +49,8 @@ final class ChannelDirection: Sendable {
   }
 
   /// Sends events to `handler` on `queue`; nil: to the delegate on run loops.
-  func setEventQueue(_ queue: DispatchQueue?, handler: (@Sendable (Stream, Stream.Event) -> Void)?) {
-    state.withLock { $0.receiver.handler = handler }
+  func setEventQueue(_ queue: DispatchQueue?, handler: StreamReceiver.Handler?) {
+    replaceHandler(with: handler)
     scheduler.setQueue(queue)
   }
 
@@ -64,6 +64,16 @@ final class ChannelDirection: Sendable {
     guard state.withLock({ $0.progress.close(isReady: hasMore(), end: end) }) else { return }
     scheduler.stop()
     core.close(direction)
+    // It may hold the channel, and will not be called any more.
+    replaceHandler(with: nil)
+  }
+
+  private func replaceHandler(with new: StreamReceiver.Handler?) {
+    // What the old one holds is let go of outside the lock: its end may come back here.
+    _ = state.withLock { state in
+      defer { state.receiver.handler = new }
+      return state.receiver.handler
+    }
   }
 
   var status: Stream.Status {
@@ -125,8 +135,10 @@ struct StreamReceiver: @unchecked Sendable {
   /// How many events one wake-up tells, so that a fast peer does not keep other work of the run loop waiting.
   static let eventsPerWake = 16
 
+  typealias Handler = @Sendable (Stream, Stream.Event) -> Void
+
   weak var delegate: (any StreamDelegate)?
-  var handler: (@Sendable (Stream, Stream.Event) -> Void)?
+  var handler: Handler?
 
   func tell(_ stream: Stream, _ event: Stream.Event) {
     if let handler { handler(stream, event) } else { delegate?.stream(stream, handle: event) }

@@ -143,6 +143,24 @@ import Testing
     await thread.stop()
   }
 
+  @Test func letsGoOfWhatItsHandlerHolds() async throws {
+    let released = Lines()
+    let queue = DispatchQueue(label: "events")
+    do {
+      let rig = ChannelRig { released.append("channel") }
+      rig.channel.setEventQueue(queue) { [channel = rig.channel] stream, event in
+        #expect(stream === channel.inputStream || stream === channel.outputStream)
+        if event == .openCompleted { stream.close() }
+      }
+      try rig.input.open()
+      try rig.output.open()
+      queue.sync {}
+      #expect(rig.far.closes == 1)
+    }
+    queue.sync {}
+    #expect(released.all == ["channel"])
+  }
+
   @Test("nothing is told after closing, not even what had happened before", arguments: [true, false])
   func tellsNothingAfterClosing(byQueue: Bool) async throws {
     let rig = ChannelRig()
