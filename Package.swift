@@ -53,7 +53,8 @@ var targets: [Target] = [
 // Programs that show Core Bluetooth in use: samples/README.md.
 for name in [
   "answering-peripheral", "heart-rate-monitor", "heart-rate-sensor", "l2cap-client", "l2cap-server",
-  "read-write-notify", "reconnect", "scan-with-filters", "several-peripherals", "write-flow-control",
+  "read-write-notify", "reconnect", "restoring-central", "restoring-peripheral", "scan-with-filters",
+  "several-peripherals", "write-flow-control",
 ] {
   targets.append(
     .executableTarget(

@@ -26,11 +26,30 @@ public protocol Radio: AnyObject, Sendable {
   /// The time in which this radio lives; timers of programs above it must run on the same clock.
   var clock: any RadioClock { get }
 
+  /// Whether this process may use the radio. While it may not, ``AdapterState/unauthorized`` is the state of its adapter.
+  var authorization: RadioAuthorization { get }
+
   /// Makes a client of the central role; it ends when the object is released.
   func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio
 
   /// Makes a client of the peripheral role; it ends when the object is released.
   func makePeripheral(sink: @escaping @Sendable (PeripheralEvent) -> Void) -> any PeripheralRadio
+}
+
+extension Radio {
+  /// Allowed: the answer of a radio that nobody guards.
+  public var authorization: RadioAuthorization { .allowed }
+}
+
+/// Whether a process may use a radio, and if not, whether anybody can change that.
+public enum RadioAuthorization: Hashable, Sendable {
+  /// Somebody has yet to be asked.
+  case notDetermined
+  /// Nobody may, in this place: a sandbox or the system's policy.
+  case restricted
+  /// This user may not.
+  case denied
+  case allowed
 }
 
 /// Identifies a remote device to this host, stable over restarts; never its address on the air.

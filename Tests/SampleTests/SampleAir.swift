@@ -18,10 +18,13 @@ actor SampleAir {
   }
 
   /// Starts a sample; two of one kind need adapters of different names.
-  func start(_ sample: String, _ arguments: [String] = [], adapter: String? = nil) throws -> ChildProcess {
+  func start(
+    _ sample: String, _ arguments: [String] = [], adapter: String? = nil, environment: [String: String] = [:]
+  ) throws -> ChildProcess {
     let words = "virtual:\(folder.path)/air" + (adapter.map { "?name=\($0)" } ?? "")
     let process = try ChildProcess(
-      "sample-\(sample)", arguments, environment: ["COREBLUETOOTH_RADIO": words])
+      "sample-\(sample)", arguments,
+      environment: environment.merging(["COREBLUETOOTH_RADIO": words]) { $1 })
     processes.append(process)
     return process
   }

@@ -38,11 +38,17 @@ open class CBManager: NSObject, @unchecked Sendable {
   /// What Bluetooth can do right now; `unknown` until the first update.
   open var state: CBManagerState { .unknown }
 
-  /// Whether this process may use Bluetooth: where a system forbids it, ``state`` is `unauthorized`.
-  open class var authorization: CBManagerAuthorization { .allowedAlways }
+  /// Whether this process may use Bluetooth: the radio that `COREBLUETOOTH_RADIO` names, as soon as a manager is on it. Where a system forbids it,
+  /// ``state`` is `unauthorized`.
+  open class var authorization: CBManagerAuthorization {
+    RadioSelection.authorization(of: RadioSelection.words)
+  }
 
   /// Whether this process may use Bluetooth.
-  open var authorization: CBManagerAuthorization { state == .unauthorized ? .denied : .allowedAlways }
+  open var authorization: CBManagerAuthorization {
+    let own = CBManagerAuthorization(radio.authorization)
+    return own == .allowedAlways && state == .unauthorized ? .denied : own
+  }
 
   /// The time in which the manager's radio lives, which timers of programs must use where it is simulated.
   @_spi(Streams) public var radioClock: any RadioClock { radio.clock }
@@ -53,6 +59,17 @@ open class CBManager: NSObject, @unchecked Sendable {
       guard let value = options?[key] else { continue }
       let isOff = (value as? Bool) == false || (value as? NSNumber)?.doubleValue == 0
       if !isOff { log.note("The option \(key) is not supported and has no effect.") }
+    }
+  }
+}
+
+extension CBManagerAuthorization {
+  init(_ authorization: RadioAuthorization) {
+    switch authorization {
+    case .notDetermined: self = .notDetermined
+    case .restricted: self = .restricted
+    case .denied: self = .denied
+    case .allowed: self = .allowedAlways
     }
   }
 }

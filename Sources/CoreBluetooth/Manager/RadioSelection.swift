@@ -7,6 +7,15 @@ internal import VirtualRadio
 enum RadioSelection {
   static let variable = "COREBLUETOOTH_RADIO"
 
+  /// The words in the environment.
+  static var words: String? { ProcessInfo.processInfo.environment[variable] }
+
+  /// Whether this process may use the radio that `words` name; allowed where no manager is on it.
+  static func authorization(of words: String?) -> CBManagerAuthorization {
+    let radio = words.flatMap { RadioRegistry.shared.existingRadio(for: $0) }
+    return CBManagerAuthorization(radio?.authorization ?? .allowed)
+  }
+
   /// The radio for the value of ``CBManagerOptionRadioKey``, or where that is nil, for the words in the environment.
   ///
   /// Where there is none, one line is logged and the radio is one without an adapter.
@@ -17,7 +26,7 @@ enum RadioSelection {
         "The value of CBManagerOptionRadioKey is a \(type(of: option)), neither a radio nor words for one.")
       return AbsentRadio()
     }
-    guard let words = option as? String ?? ProcessInfo.processInfo.environment[variable], !words.isEmpty
+    guard let words = option as? String ?? Self.words, !words.isEmpty
     else {
       log.note(
         "There is no Bluetooth radio: set \(variable), for example to virtual:DIR for a simulated one.")
@@ -57,6 +66,9 @@ final class RadioRegistry: Sendable {
   }
 
   private let entries = PosixMutex<[String: Entry]>([:])
+
+  /// The radio that somebody uses under these words.
+  func existingRadio(for words: String) -> (any Radio)? { entries.withLock { $0[words]?.radio } }
 
   func radio(for words: String) throws -> any Radio {
     try entries.withLock { entries in

@@ -48,9 +48,16 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
   /// Whether this manager advertises.
   open var isAdvertising: Bool { core.state.withLock { $0.isAdvertising } }
 
-  /// Whether this process may share data.
+  /// Whether this process may share data; the same as ``CBManager/authorization``.
   @available(*, deprecated, message: "Use CBManager.authorization instead")
-  open class func authorizationStatus() -> CBPeripheralManagerAuthorizationStatus { .authorized }
+  open class func authorizationStatus() -> CBPeripheralManagerAuthorizationStatus {
+    switch CBManager.authorization {
+    case .notDetermined: .notDetermined
+    case .restricted: .restricted
+    case .denied: .denied
+    case .allowedAlways: .authorized
+    }
+  }
 
   /// Advertises a local name and service UUIDs; other keys are left out, with a line in the log.
   ///

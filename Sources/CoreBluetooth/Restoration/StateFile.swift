@@ -30,16 +30,19 @@ final class StateFile: StateStore {
     self.folder = folder
     path = "\(folder)/\(name).json"
     temporaryPath = "\(folder)/.\(name).new"
-    do {
-      try FileManager.default.createDirectory(
-        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    } catch {
-      throw StateFileError(.failed, "the folder \(folder) cannot be made: \(Self.reason(error))")
-    }
+    try Self.makeFolder(folder)
     lock = PosixMutex(try Self.claim("\(folder)/\(name).lock"))
   }
 
-  func close() { lock.withLock { $0 = nil } }
+  deinit { close() }
+
+  func close() {
+    lock.withLock { file in
+      // Closing is not enough: a process that is being started holds a copy of the descriptor for a moment.
+      if let file { flock(file.descriptor, LOCK_UN) }
+      file = nil
+    }
+  }
 
   func read(limit: Int) throws(StateFileError) -> Data? {
     let file: OpenFile
@@ -103,7 +106,21 @@ final class StateFile: StateStore {
     guard fsync(file.descriptor) == 0 else { throw StateFileError(temporaryPath, "fsync(2)") }
   }
 
-  private func syncFolder() throws(StateFileError) {
+  private func syncFolder() throws(StateFileError) { try Self.sync(folder) }
+
+  /// Makes a folder and those above it; durable when it returns.
+  private static func makeFolder(_ folder: String) throws(StateFileError) {
+    guard !FileManager.default.fileExists(atPath: folder) else { return }
+    let parent = (folder as NSString).deletingLastPathComponent
+    if !parent.isEmpty, parent != folder { try makeFolder(parent) }
+    // Another process may be making the same.
+    guard unsafe mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+      throw StateFileError(folder, "mkdir(2)")
+    }
+    try sync(parent.isEmpty ? "." : parent)
+  }
+
+  private static func sync(_ folder: String) throws(StateFileError) {
     let file = try OpenFile(folder, O_RDONLY | O_DIRECTORY)
     guard fsync(file.descriptor) == 0 else { throw StateFileError(folder, "fsync(2)") }
   }
@@ -122,13 +139,6 @@ final class StateFile: StateStore {
     // Only for the words of whoever comes second; a full disk does not hurt the lock.
     if ftruncate(file.descriptor, 0) == 0 { _ = unsafe pwrite(file.descriptor, process, process.count, 0) }
     return file
-  }
-
-  /// What the system says of an error of Foundation.
-  private static func reason(_ error: any Error) -> String {
-    let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-    guard let underlying, underlying.domain == NSPOSIXErrorDomain else { return error.localizedDescription }
-    return unsafe String(cString: strerror(Int32(truncatingIfNeeded: underlying.code)))
   }
 }
 

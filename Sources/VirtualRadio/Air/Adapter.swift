@@ -10,6 +10,7 @@ final class Adapter {
   let peerID: PeerID
   let parameters: LinkParameters
   var state = AdapterState.poweredOn
+  var authorization = RadioAuthorization.allowed
   /// Whether the air carries its packets.
   var isInReach = true
   /// How long new links of the central role refuse Write Commands, and whether the end of that is told.

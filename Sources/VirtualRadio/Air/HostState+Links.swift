@@ -118,6 +118,7 @@ extension HostState {
     guard adapter.state != state else { return }
     let wasOn = adapter.isOn
     adapter.state = state
+    adapter.authorization = state == .unauthorized ? .denied : .allowed
     if wasOn {
       for link in adapter.allLinks {
         close(link, reason: RadioError(.notPoweredOn, "the adapter was switched off"), tellsClients: false)

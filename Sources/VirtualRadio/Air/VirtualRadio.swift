@@ -18,6 +18,20 @@ public final class VirtualRadio: Radio {
 
   public var clock: any RadioClock { core.clock }
 
+  public var authorization: RadioAuthorization {
+    core.run { $0.adapters[adapter]?.authorization ?? .allowed }
+  }
+
+  /// Forbids this process the radio, as a policy of the system would, or allows it again: the adapter becomes `unauthorized` or `poweredOn`.
+  public func setAuthorization(_ authorization: RadioAuthorization) {
+    core.run { host in
+      guard let adapter = host.adapters[adapter] else { return }
+      let isAllowed = authorization == .allowed
+      host.setState(isAllowed ? .poweredOn : .unauthorized, of: adapter, isOrderly: false)
+      adapter.authorization = authorization
+    }
+  }
+
   public func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio {
     VirtualCentral(core: core, adapter: adapter, sink: sink)
   }

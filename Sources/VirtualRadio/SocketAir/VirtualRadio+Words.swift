@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Radio
 
 extension VirtualRadio {
   /// What words for a virtual radio begin with.
@@ -14,6 +15,7 @@ extension VirtualRadio {
   /// | `link` | what ``LinkParameters/init(parsing:)`` reads |
   /// | `fault` | what ``FaultPlan/init(parsing:)`` reads |
   /// | `seed` | a number |
+  /// | `permission` | `allowed` (as it is without), `denied` or `restricted`: whether this process may use the radio |
   ///
   /// Throws a ``SettingError`` or a ``VirtualAirError``.
   public convenience init(words: String) throws {
@@ -24,8 +26,9 @@ extension VirtualRadio {
     var link = LinkParameters()
     var faults = FaultPlan()
     var seed: UInt64 = 1
+    var authorization = RadioAuthorization.allowed
     for item in parts.count > 1 ? parts[1].split(separator: "&", omittingEmptySubsequences: false) : [] {
-      let setting = try Setting(item, keys: ["name", "clock", "link", "fault", "seed"])
+      let setting = try Setting(item, keys: ["name", "clock", "link", "fault", "seed", "permission"])
       switch setting.key {
       case "name": name = setting.value
       case "clock" where setting.isWord("real"): mode = .realTime
@@ -36,10 +39,15 @@ extension VirtualRadio {
       case "seed":
         guard let number = UInt64(setting.value) else { throw setting.error("is not a whole number") }
         seed = number
+      case "permission" where setting.isWord("allowed"): authorization = .allowed
+      case "permission" where setting.isWord("denied"): authorization = .denied
+      case "permission" where setting.isWord("restricted"): authorization = .restricted
+      case "permission": throw setting.error("must be allowed, denied or restricted")
       default: throw setting.error("is not handled")
       }
     }
     try self.init(
       directory: parts[0], name: name, clock: VirtualClock(mode), link: link, seed: seed, faults: faults)
+    if authorization != .allowed { setAuthorization(authorization) }
   }
 }

@@ -208,7 +208,7 @@ import Testing
       ("virtual:", "the directory of a virtual air has no name; write virtual:DIR"),
       (
         "virtual:/tmp/air?nmae=x",
-        "nmae: no such key (did you mean name?); there are name, clock, link, fault, seed"
+        "nmae: no such key (did you mean name?); there are name, clock, link, fault, seed, permission"
       ),
       ("virtual:/tmp/air?clock=lockstep", "clock=lockstep: must be real or unpaced"),
       ("virtual:/tmp/air?seed=-1", "seed=-1: is not a whole number"),
