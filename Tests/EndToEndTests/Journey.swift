@@ -12,6 +12,7 @@ final class Journey: Sendable {
 
   private final class Told: Sendable {
     let lines = PosixMutex([String]())
+    let stream = AsyncStream.makeStream(of: (line: String, at: Duration).self)
   }
 
   init(
@@ -21,6 +22,7 @@ final class Journey: Sendable {
     var configuration = ConnectionConfiguration()
     change(&configuration)
     let told = Told()
+    let clock = world.engineClock
     self.told = told
     connection = DeviceConnection(
       to: target, services: services, configuration: configuration, memory: memory,
@@ -33,12 +35,22 @@ final class Journey: Sendable {
         case .written(_, let error): error.map { "write failed: \($0)" } ?? "written"
         case .notifying(let characteristic, let error):
           error.map { "notify failed: \($0)" } ?? "notifying \(characteristic.isNotifying)"
+        case .channel(let channel, let error):
+          error.map { "no channel: \($0)" } ?? "channel \(channel?.psm ?? 0)"
         case .modifiedServices: "modified"
         case .notRemembered(let error): "not remembered: \(error)"
         default: nil
         }
-      if let line { told.lines.withLock { $0.append(line) } }
+      guard let line else { return }
+      told.lines.withLock { $0.append(line) }
+      told.stream.continuation.yield((line, clock.now))
     }
+  }
+
+  /// The next thing that the peripheral tells.
+  func nextEvent() async -> (line: String, at: Duration)? {
+    for await event in told.stream.stream { return event }
+    return nil
   }
 
   /// What the peripheral has told since the last call.

@@ -19,6 +19,7 @@ final class ObservedRadio: Radio {
     var connections = 0
     /// When each link was up.
     var connectedAt: [Duration] = []
+    var isScanning = false
     /// Connections that were asked for.
     var requests = 0
     var refusals: Int { writes.count { $0.outcome == .notReady } }
@@ -64,6 +65,7 @@ final class ObservedRadio: Radio {
   }
 
   fileprivate func note(_ write: Write) { log.withLock { $0.writes.append(write) } }
+  fileprivate func noteScan(_ isOn: Bool) { log.withLock { $0.isScanning = isOn } }
   fileprivate func noteRequest() { log.withLock { $0.requests += 1 } }
   fileprivate func noteChannel() -> Duration {
     log.withLock { $0.channels += 1 }
@@ -82,8 +84,14 @@ private final class ObservedCentral: CentralRadio {
   }
 
   var adapterState: AdapterState { base.adapterState }
-  func startScan(_ filter: ScanFilter) { base.startScan(filter) }
-  func stopScan() { base.stopScan() }
+  func startScan(_ filter: ScanFilter) {
+    radio.noteScan(true)
+    base.startScan(filter)
+  }
+  func stopScan() {
+    radio.noteScan(false)
+    base.stopScan()
+  }
   func knownPeers(_ ids: [PeerID]) -> [KnownPeer] { base.knownPeers(ids) }
   func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] {
     base.connectedPeers(withServices: services)

@@ -8,6 +8,8 @@ extension ConnectionDriver: CBPeripheralDelegate {
       client?.connectionTold(.services(error))
       return
     }
+    awaitedDiscoveries -= 1
+    guard awaitedDiscoveries <= 0 else { return }
     if let error { return handle(.drop(error.localizedDescription)) }
     handle(.servicesDiscovered(setup.services.map(\.service).filter { service($0) != nil }))
   }

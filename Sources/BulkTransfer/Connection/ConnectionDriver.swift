@@ -48,6 +48,9 @@ final class ConnectionDriver: NSObject, @unchecked Sendable {
   private var timer: QueueTimer?
   private var isHandling = false
   private var isStopped = false
+  /// Discoveries of services that are not answered; only the answer to the last one counts.
+  var awaitedDiscoveries = 0
+  private var hasRestoredScan = false
   private static let mostCandidates = 16
 
   init(_ setup: Setup, clock: any TransferClock, queue: DispatchQueue) {
@@ -71,14 +74,15 @@ final class ConnectionDriver: NSObject, @unchecked Sendable {
   }
 
   private func start() {
-    var memory: UUID?
+    var known: KnownDevices.Device?
     do throws(TransferError) {
-      memory = try setup.memory?.device(for: setup.target)?.identifier
+      known = try setup.memory?.device(for: setup.target)
     } catch {
       client?.connectionMemoryFailed(error)
     }
     machine = ConnectionMachine(
-      target: setup.target, services: setup.services, configuration: setup.configuration, memory: memory)
+      target: setup.target, services: setup.services, configuration: setup.configuration,
+      memory: known?.identifier, memoryName: known?.ownName)
     var options: [String: Any] = setup.managerOptions
     options[CBCentralManagerOptionShowPowerAlertKey] = false
     manager = CBCentralManager(delegate: self, queue: queue, options: options)
@@ -136,11 +140,14 @@ final class ConnectionDriver: NSObject, @unchecked Sendable {
     case .connect(let id): connect(to: id)
     case .disconnect: disconnect()
     case .discoverServices:
+      awaitedDiscoveries += 1
       peripheral?.discoverServices(setup.services.map { CBUUID(string: $0.service) })
     case .discoverCharacteristics(let service): discoverCharacteristics(of: service)
     case .remember(let id):
       unremembered = KnownDevices.Device(
-        identifier: id, name: nameToRemember, lastConnected: Date(), services: setup.services.map(\.service))
+        identifier: id, name: nameToRemember,
+        ownName: peripheral?.name == nameToRemember ? nil : peripheral?.name, lastConnected: Date(),
+        services: setup.services.map(\.service))
       remember()
     case .forget(let id):
       unremembered = nil
@@ -195,6 +202,7 @@ final class ConnectionDriver: NSObject, @unchecked Sendable {
     if peripheral !== found { peripheral?.delegate = nil }
     peripheral = found
     found.delegate = self
+    awaitedDiscoveries = 0
     manager.connect(found, options: nil)
   }
 
@@ -254,8 +262,11 @@ final class ConnectionDriver: NSObject, @unchecked Sendable {
   }
 
   private func lostRadio(_ why: String, isFinal: Bool) {
-    // Links end without a word of their own then, and the objects may be void afterwards.
+    let wasWaiting = state == .waitingForRadio
     handle(.radioUnavailable(why, isFinal: isFinal))
+    // There were no links yet, and what was restored waits on.
+    if wasWaiting { return }
+    // Links end without a word of their own, and the objects may be void afterwards.
     ending = []
     candidates = [:]
     peripheral?.delegate = nil
@@ -268,19 +279,24 @@ extension ConnectionDriver: CBCentralManagerDelegate {
     if let why = central.state.unusable {
       lostRadio(why.words, isFinal: why.isFinal)
     } else {
+      // A search of the former run is none of this one.
+      if hasRestoredScan { central.stopScan() }
+      hasRestoredScan = false
       handle(.radioReady)
     }
   }
 
   func centralManager(_ central: CBCentralManager, willRestoreState dict: [String: Any]) {
     let restored = dict[CBCentralManagerRestoredStatePeripheralsKey] as? [CBPeripheral] ?? []
-    for peripheral in restored { hold(peripheral) }
+    hasRestoredScan = dict[CBCentralManagerRestoredStateScanServicesKey] != nil || central.isScanning
     handle(
       .restored(
         restored.map {
           DeviceSighting(
             identifier: $0.identifier, knownName: $0.name, isConnected: $0.state == .connected)
         }))
+    // What nobody holds, the system gives up.
+    for peripheral in restored where peripheral.identifier == machine.device { hold(peripheral) }
   }
 
   func centralManager(

@@ -10,7 +10,7 @@ extension ConnectionMachine {
   mutating func connected(_ name: String?, _ now: Duration) -> [Action] {
     guard case .connecting(let id) = state else { return [] }
     let wasScanning = search?.isScanning == true
-    if search != nil, case .name(let wanted) = target, let name, name != wanted {
+    if search != nil, case .name(let wanted) = target, let name, name != wanted, name != memoryName {
       // It is called otherwise now, and the name may be another device's.
       memory = nil
       search?.forgetMemory()

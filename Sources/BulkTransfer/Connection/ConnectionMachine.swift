@@ -122,6 +122,8 @@ public struct ConnectionMachine: Sendable {
   let services: [ServiceRequirement]
   let configuration: ConnectionConfiguration
   var memory: UUID?
+  /// The name that the remembered device gave itself.
+  let memoryName: String?
   var isRadioReady = false
   var search: DeviceSearch?
   /// The device was handed over by the system: nothing has to be asked before connecting.
@@ -138,14 +140,17 @@ public struct ConnectionMachine: Sendable {
   /// - Parameters:
   ///   - services: what the device must have.
   ///   - memory: the device that a former run has remembered for this target.
+  ///   - memoryName: the name that it gave itself over the link then, where that is not the one by which it was found.
   public init(
     target: DeviceTarget, services: [ServiceRequirement] = [],
-    configuration: ConnectionConfiguration = ConnectionConfiguration(), memory: UUID? = nil
+    configuration: ConnectionConfiguration = ConnectionConfiguration(), memory: UUID? = nil,
+    memoryName: String? = nil
   ) {
     self.target = target
     self.services = services
     self.configuration = configuration
     self.memory = memory
+    self.memoryName = memoryName
   }
 
   /// Whether there is a link.
@@ -249,7 +254,8 @@ public struct ConnectionMachine: Sendable {
     if state.isLinked { lastLoss = why }
     search = nil
     readySince = nil
-    isRestored = false
+    // What was restored waits for the first adapter that can be used.
+    if state != .waitingForRadio { isRestored = false }
     if isFinal {
       // Nothing can be ended any more where there is no adapter.
       return enter(
@@ -273,7 +279,8 @@ public struct ConnectionMachine: Sendable {
   mutating func find(_ now: Duration) -> [Action] {
     let wanted = device ?? target.identifier
     search = DeviceSearch(
-      target: target, wanted: wanted, memory: memory, configuration: configuration, now: now)
+      target: target, wanted: wanted, memory: memory, memoryName: memoryName,
+      configuration: configuration, now: now)
     searchesAgain = false
     return enter(.finding, [.lookUp((wanted ?? memory).map { [$0] } ?? [])], until: search?.deadline)
   }

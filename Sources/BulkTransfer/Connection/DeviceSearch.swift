@@ -28,6 +28,7 @@ struct DeviceSearch: Sendable {
   /// The device that was found before, or was asked for by its identifier.
   private let wanted: UUID?
   private var memory: UUID?
+  private let memoryName: String?
   private let configuration: ConnectionConfiguration
   private var candidates: [DeviceSighting] = []
   private var settled: Duration?
@@ -38,11 +39,13 @@ struct DeviceSearch: Sendable {
   let end: Duration?
 
   init(
-    target: DeviceTarget, wanted: UUID?, memory: UUID?, configuration: ConnectionConfiguration, now: Duration
+    target: DeviceTarget, wanted: UUID?, memory: UUID?, memoryName: String?,
+    configuration: ConnectionConfiguration, now: Duration
   ) {
     self.target = target
     self.wanted = wanted
     self.memory = memory
+    self.memoryName = memoryName
     self.configuration = configuration
     end = configuration.findLimit.map { now + $0 }
   }
@@ -64,7 +67,8 @@ struct DeviceSearch: Sendable {
       switch target {
       case .any: return .take(memory)
       case .name(let name):
-        if own.knownName == nil || own.knownName == name { memoryDue = now + configuration.memoryPatience }
+        let isSame = own.knownName.map { $0 == name || $0 == memoryName } ?? true
+        if isSame { memoryDue = now + configuration.memoryPatience }
       case .identifier: break
       }
     }

@@ -11,14 +11,20 @@ public struct KnownDevices: Sendable {
     public var identifier: UUID
     /// The name by which it was found, or its own.
     public var name: String?
+    /// The name that it gave itself over the link, where that is another one than it advertises.
+    public var ownName: String?
     /// When a connection to it was last ready.
     public var lastConnected: Date
     /// The services that were required of it.
     public var services: [String]
 
-    public init(identifier: UUID, name: String? = nil, lastConnected: Date, services: [String] = []) {
+    public init(
+      identifier: UUID, name: String? = nil, ownName: String? = nil, lastConnected: Date,
+      services: [String] = []
+    ) {
       self.identifier = identifier
       self.name = name
+      self.ownName = ownName
       self.lastConnected = lastConnected
       self.services = services
     }
@@ -176,6 +182,7 @@ private struct DeviceList: JSONReadable {
       }
       return KnownDevices.Device(
         identifier: identifier, name: try reader.optionalText("name"),
+        ownName: try reader.optionalText("ownName"),
         lastConnected: try reader.time("lastConnected"),
         services: try reader.texts("services", most: Self.mostServices))
     }
@@ -193,6 +200,7 @@ private struct DeviceList: JSONReadable {
               .object([
                 ("identifier", .text(device.identifier.uuidString)),
                 ("name", device.name.map { .text($0.cut(to: Self.longestName)) }),
+                ("ownName", device.ownName.map { .text($0.cut(to: Self.longestName)) }),
                 ("lastConnected", .time(device.lastConnected)),
                 ("services", .array(device.services.prefix(Self.mostServices).map { .text($0) })),
               ])

@@ -107,6 +107,17 @@ struct DeviceSearchTests {
     #expect(machine.error?.code == .deviceNotFound)
   }
 
+  @Test("a remembered device that has always called itself otherwise is still the same")
+  func otherOwnName() {
+    var machine = ConnectionMachine(target: name, memory: Sample.one, memoryName: "Sensor Hub")
+    _ = machine.handle(.connect, now: .zero)
+    _ = machine.handle(.radioReady, now: .zero)
+    _ = machine.handle(.known([DeviceSighting(identifier: Sample.one, knownName: "Sensor Hub")]), now: .zero)
+    #expect(machine.handle(.deadline, now: .seconds(1)) == [.connect(Sample.one)])
+    _ = machine.handle(.connected(name: "Sensor Hub"), now: .seconds(2))
+    #expect(machine.state == .ready(Sample.one))
+  }
+
   @Test("a remembered device that is not there makes the search no longer")
   func absent() {
     var machine = remembering()

@@ -23,6 +23,11 @@ struct KnownDevicesTests {
   func remembers() throws {
     #expect(try store.devices().isEmpty)
     #expect(try store.remember(device(1, "one")) == nil)
+    var other = device(3, "three", at: -60)
+    other.ownName = "Sensor Hub"
+    try store.remember(other)
+    #expect(try store.device(for: .name("three")) == other)
+    _ = try store.forget { $0 == other }
     try store.remember(device(2, nil, at: 60))
     try store.remember(device(1, "uno", at: 120))
     #expect(try store.devices() == [device(1, "uno", at: 120), device(2, nil, at: 60)])
