@@ -23,7 +23,8 @@ public protocol CentralRadio: AnyObject, Sendable {
   /// advertised or discovered, by whomever.
   func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer]
 
-  /// Asks for ``CentralEvent/hostLinkChanged(_:isUp:)`` at links of this host, whichever of its processes makes them; nil: no more.
+  /// Asks for ``CentralEvent/hostLinkChanged(_:isUp:)`` at links of this host, whichever of its processes makes them; nil: no more. Links in which
+  /// the host is the peripheral count where the radio cannot tell them apart.
   ///
   /// Replaces what was asked before, and ends when the adapter leaves `poweredOn`. Links that are up already count once they end. A peer whose services
   /// the host gets to know only over the link is told of then.
