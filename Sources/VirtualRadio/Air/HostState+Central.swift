@@ -32,7 +32,11 @@ extension HostState {
   }
 
   func knownPeers(_ ids: [PeerID], _ adapter: Adapter) -> [KnownPeer] {
-    ids.compactMap { id in adapter.knownNames[id].map { KnownPeer(id: id, name: $0) } }
+    ids.compactMap { id in
+      if let name = adapter.knownNames[id] { return KnownPeer(id: id, name: name) }
+      guard id != adapter.peerID, let name = surroundings.rememberedName(of: id) else { return nil }
+      return KnownPeer(id: id, name: name)
+    }
   }
 
   func connectedPeers(_ services: [BluetoothUUID], _ adapter: Adapter) -> [KnownPeer] {

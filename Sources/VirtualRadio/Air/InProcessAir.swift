@@ -81,6 +81,9 @@ final class InProcessAir: Surroundings {
     interestChanged(host)
   }
 
+  /// What runs in one process has no former runs.
+  func rememberedName(of peer: PeerID) -> String? { nil }
+
   // MARK: Links
 
   private func connect(

@@ -53,6 +53,9 @@ protocol Surroundings: AnyObject {
   /// Why an adapter cannot advertise, if so; else it can from now on.
   func obstacleToAdvertising(_ adapter: Adapter) -> RadioError?
 
+  /// The name of a device of which there is a trace though it was not heard, as a host remembers devices of former runs; nil: none.
+  func rememberedName(of peer: PeerID) -> String?
+
   /// Makes an adapter unreachable, or reachable again.
   func setInReach(_ isInReach: Bool, of adapter: Adapter, _ host: HostState)
 

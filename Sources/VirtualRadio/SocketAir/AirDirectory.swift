@@ -44,9 +44,13 @@ final class AirDirectory: Sendable {
   var descriptorPath: String { "/proc/self/fd/\(descriptor.raw)" }
 
   /// Peripherals that have a socket, dead ones included, in order of name.
-  func sockets() -> [AirFileName] {
-    let files = (try? FileManager.default.contentsOfDirectory(atPath: path(of: "."))) ?? []
-    return files.sorted().compactMap { AirFileName(socket: $0) }
+  func sockets() -> [AirFileName] { files().compactMap { AirFileName(socket: $0) } }
+
+  /// Peripherals that have ever been here, in order of name.
+  func locks() -> [AirFileName] { files().compactMap { AirFileName(lock: $0) } }
+
+  private func files() -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path(of: "."))) ?? []).sorted()
   }
 
   /// Connects to a peripheral's socket.

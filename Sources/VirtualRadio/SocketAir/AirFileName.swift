@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// How a peripheral's name becomes the name of its files; see docs/virtual-air.md.
 struct AirFileName: Hashable, Sendable {
   /// Without extension.
@@ -24,16 +26,28 @@ struct AirFileName: Hashable, Sendable {
   }
 
   /// Takes the name of a file in the directory; nil if it is not a peripheral's socket.
-  init?(socket file: String) {
-    guard file.hasSuffix(Self.socketExtension), !file.hasPrefix(".") else { return nil }
-    base = String(file.dropLast(Self.socketExtension.count))
+  init?(socket file: String) { self.init(file, extension: Self.socketExtension) }
+
+  /// Takes the name of a file in the directory; nil if it is not a peripheral's lock.
+  init?(lock file: String) { self.init(file, extension: Self.lockExtension) }
+
+  private init?(_ file: String, extension: String) {
+    guard file.hasSuffix(`extension`), !file.hasPrefix(".") else { return nil }
+    base = String(file.dropLast(`extension`.count))
     guard !base.isEmpty, base.utf8.count <= Self.longest else { return nil }
   }
 
+  /// The peripheral's name; nil where the file has only a hash of it.
+  var peripheral: String? {
+    guard !base.contains("~"), let name = base.removingPercentEncoding else { return nil }
+    return Self(peripheral: name) == self ? name : nil
+  }
+
   private static let socketExtension = ".sock"
+  private static let lockExtension = ".lock"
 
   var socket: String { base + Self.socketExtension }
-  var lock: String { base + ".lock" }
+  var lock: String { base + Self.lockExtension }
   /// Where a socket is bound before it is ready.
   var newSocket: String { ".\(base).new" }
 }

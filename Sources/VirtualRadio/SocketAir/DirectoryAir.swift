@@ -73,6 +73,11 @@ final class DirectoryAir: Surroundings {
     interestChanged(host)
   }
 
+  /// Peripherals leave their lock files behind.
+  func rememberedName(of peer: PeerID) -> String? {
+    directory.locks().lazy.compactMap(\.peripheral).first { PeerID(adapterName: $0) == peer }
+  }
+
   /// What an adapter calls itself to a peripheral: only who holds a name may use it, and every central must differ.
   func visitorName(of adapter: Adapter) -> String {
     guard listener == nil else { return adapter.name }

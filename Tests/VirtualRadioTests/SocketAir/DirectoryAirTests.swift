@@ -46,6 +46,24 @@ import Testing
     try phone.connect(peer)
   }
 
+  @Test(
+    "a peripheral is known to processes that have not heard it", arguments: ["bench 1", "né-_9", "a%20b"])
+  func remembersPeripherals(_ name: String) throws {
+    let folder = AirFolder()
+    let peer = PeerID(adapterName: name)
+    let phone = TestPhone(try folder.radio("phone"))
+    #expect(phone.client.knownPeers([peer]) == [])
+    do {
+      let device = TestDevice(try folder.radio(name))
+      _ = try device.started().get()
+      #expect(phone.client.knownPeers([PeerID(UUID()), peer]) == [KnownPeer(id: peer, name: name)])
+    }
+    // Also after it has gone, as a host remembers a device that is switched off.
+    let later = TestPhone(try folder.radio("later"))
+    #expect(later.client.knownPeers([peer]) == [KnownPeer(id: peer, name: name)])
+    #expect(later.client.knownPeers([later.radio.peerID]) == [])
+  }
+
   @Test("a pending connection waits until the peripheral appears")
   func pendingConnection() throws {
     let folder = AirFolder()
