@@ -14,7 +14,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
   /// Features that a host may have.
   public struct Feature: OptionSet, Sendable {
-    public var rawValue: UInt
+    public let rawValue: UInt
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
     /// Scanning and connecting by extended advertising.

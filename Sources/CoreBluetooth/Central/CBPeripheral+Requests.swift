@@ -1,123 +1,13 @@
 internal import Locking
-public import Foundation
+internal import Foundation
 internal import Radio
 
+/// What the commands of a peripheral do.
 extension CBPeripheral {
-  /// Asks for the signal strength of the link.
-  public func readRSSI() { ask(.readRSSI, .readRSSI, command: "readRSSI") }
-
-  /// Discovers primary services of the given types; nil: all.
-  public func discoverServices(_ serviceUUIDs: [CBUUID]?) {
-    ask(.discoverServices, .discoverServices(Self.filter(serviceUUIDs)), command: "discoverServices")
-  }
-
-  /// Discovers the services that `service` includes.
-  public func discoverIncludedServices(_ includedServiceUUIDs: [CBUUID]?, for service: CBService) {
-    guard let remote = remote(service.remote, "discoverIncludedServices") else { return }
-    ask(
-      .discoverIncludedServices(service),
-      .discoverIncludedServices(of: remote, Self.filter(includedServiceUUIDs)), of: service,
-      command: "discoverIncludedServices")
-  }
-
-  /// Discovers the characteristics of `service`.
-  public func discoverCharacteristics(_ characteristicUUIDs: [CBUUID]?, for service: CBService) {
-    guard let remote = remote(service.remote, "discoverCharacteristics") else { return }
-    ask(
-      .discoverCharacteristics(service),
-      .discoverCharacteristics(of: remote, Self.filter(characteristicUUIDs)), of: service,
-      command: "discoverCharacteristics")
-  }
-
-  /// Discovers the descriptors of `characteristic`.
-  public func discoverDescriptors(for characteristic: CBCharacteristic) {
-    guard let remote = remote(characteristic.remote, "discoverDescriptors") else { return }
-    ask(
-      .discoverDescriptors(characteristic), .discoverDescriptors(of: remote), of: characteristic,
-      command: "discoverDescriptors")
-  }
-
-  /// Reads the whole value of `characteristic`.
-  public func readValue(for characteristic: CBCharacteristic) {
-    guard let remote = remote(characteristic.remote, "readValue") else { return }
-    ask(.read(characteristic), .read(remote.handle), of: characteristic, command: "readValue")
-  }
-
-  /// Reads the whole value of `descriptor`.
-  public func readValue(for descriptor: CBDescriptor) {
-    guard let remote = remote(descriptor.remote, "readValue") else { return }
-    ask(.readDescriptor(descriptor), .read(remote.handle), of: descriptor, command: "readValue")
-  }
-
-  /// Writes `data` to `characteristic`.
-  ///
-  /// With response: up to 512 octets, each write answered by one
-  /// ``CBPeripheralDelegate/peripheral(_:didWriteValueFor:error:)-(_,CBCharacteristic,_)``. Without response: up to ``maximumWriteValueLength(for:)``,
-  /// while ``canSendWriteWithoutResponse`` is true; what is longer, or comes while it is false, is dropped.
-  public func writeValue(
-    _ data: Data, for characteristic: CBCharacteristic, type: CBCharacteristicWriteType
-  ) {
-    guard let remote = remote(characteristic.remote, "writeValue") else { return }
-    switch type {
-    case .withResponse:
-      let tooLong = data.count > ATT.maximumValueLength
-      ask(
-        .write(characteristic), .write(remote.handle, data), of: characteristic,
-        failure: tooLong ? .invalidAttributeValueLength : nil, command: "writeValue")
-    case .withoutResponse:
-      send(data, to: characteristic, remote)
-    }
-  }
-
-  /// Writes `data` to `descriptor`; a client configuration is written by ``setNotifyValue(_:for:)`` only.
-  public func writeValue(_ data: Data, for descriptor: CBDescriptor) {
-    guard let remote = remote(descriptor.remote, "writeValue") else { return }
-    guard remote.uuid != BluetoothUUID(0x2902 as UInt16) else {
-      core.log.misuse(
-        self, "writes a client characteristic configuration in setNotifyValue only; writeValue was dropped")
-      return
-    }
-    let tooLong = data.count > ATT.maximumValueLength
-    ask(
-      .writeDescriptor(descriptor), .write(remote.handle, data), of: descriptor,
-      failure: tooLong ? .invalidAttributeValueLength : nil, command: "writeValue")
-  }
-
-  /// Subscribes to `characteristic` or unsubscribes; notifications are preferred to indications. It lasts as long as the link.
-  public func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
-    guard let remote = remote(characteristic.remote, "setNotifyValue") else { return }
-    let best: NotifyMode? =
-      if remote.properties.contains(.notify) {
-        .notify
-      } else if remote.properties.contains(.indicate) {
-        .indicate
-      } else {
-        nil
-      }
-    let mode = enabled ? best ?? .notify : .none
-    ask(
-      .setNotify(characteristic, mode), .setNotify(remote, mode), of: characteristic,
-      failure: best == nil ? .requestNotSupported : nil, command: "setNotifyValue")
-  }
-
-  /// Opens an L2CAP channel to a PSM of the peer.
-  public func openL2CAPChannel(_ PSM: CBL2CAPPSM) {
-    let dropped = session.withLock { session -> Bool in
-      guard let client = session.openClient,
-        let number = session.link?.requests.append(.openChannel)
-      else { return true }
-      client.openChannel(psm: PSM, of: peer, id: requestID(number))
-      return false
-    }
-    if dropped { logNotConnected("openL2CAPChannel") }
-  }
-
-  // MARK: Behind them
-
   /// Queues a request, or its failure, and hands it to the radio; drops it with a line in the log where it cannot be meant.
   ///
   /// The radio is called with the lock held so that its order is the order of the queue; by its contract it returns at once and calls nobody back.
-  private func ask(
+  func ask(
     _ request: PeripheralSession.Request, _ command: GATTRequest, of attribute: CBAttribute? = nil,
     failure: CBATTError.Code? = nil, command name: String
   ) {
@@ -142,7 +32,7 @@ extension CBPeripheral {
     }
   }
 
-  private func send(_ data: Data, to characteristic: CBCharacteristic, _ remote: RemoteCharacteristic) {
+  func send(_ data: Data, to characteristic: CBCharacteristic, _ remote: RemoteCharacteristic) {
     enum Target {
       case client(any CentralRadio)
       case notConnected, stale
@@ -177,18 +67,18 @@ extension CBPeripheral {
     RequestID(UInt64(ordinal) << 32 | UInt64(number))
   }
 
-  private static func filter(_ uuids: [CBUUID]?) -> [BluetoothUUID]? {
+  static func filter(_ uuids: [CBUUID]?) -> [BluetoothUUID]? {
     guard let uuids, !uuids.isEmpty else { return nil }
     return uuids.map(\.value)
   }
 
   /// Unwraps what a discovered attribute has and a local one lacks.
-  private func remote<Remote>(_ remote: Remote?, _ command: String) -> Remote? {
+  func remote<Remote>(_ remote: Remote?, _ command: String) -> Remote? {
     if remote == nil { core.log.misuse(self, "has no local attributes; \(command) was dropped") }
     return remote
   }
 
-  private func logNotConnected(_ command: String) {
+  func logNotConnected(_ command: String) {
     core.log.misuse(self, "accepts commands only while it is connected; \(command) was dropped")
   }
 

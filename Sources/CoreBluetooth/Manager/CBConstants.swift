@@ -70,7 +70,7 @@ public let CBPeripheralManagerRestoredStateAdvertisementDataKey: String = "kCBRe
 /// Which connection events to report.
 public struct CBConnectionEventMatchingOption: RawRepresentable, Hashable, Sendable {
   /// The key's string.
-  public var rawValue: String
+  public let rawValue: String
 
   /// Wraps a key's string.
   public init(rawValue: String) { self.rawValue = rawValue }

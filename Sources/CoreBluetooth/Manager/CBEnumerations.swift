@@ -81,7 +81,7 @@ public enum CBPeripheralManagerAuthorizationStatus: Int, Sendable {
 
 /// What a characteristic can do: the octet of the air (Core Vol 3 Part G 3.3.1.1) and two bits for local ones.
 public struct CBCharacteristicProperties: OptionSet, Sendable {
-  public var rawValue: UInt
+  public let rawValue: UInt
   public init(rawValue: UInt) { self.rawValue = rawValue }
 
   /// Broadcast in advertising data; not for local characteristics.
@@ -102,7 +102,7 @@ public struct CBCharacteristicProperties: OptionSet, Sendable {
 
 /// Who may access the value of a local characteristic.
 public struct CBAttributePermissions: OptionSet, Sendable {
-  public var rawValue: UInt
+  public let rawValue: UInt
   public init(rawValue: UInt) { self.rawValue = rawValue }
 
   public static var readable: Self { Self(rawValue: 0x01) }
