@@ -166,7 +166,9 @@ public enum PeripheralEvent: Sendable {
   case advertisingStarted(Result<Void, RadioError>)
   /// A central reads, from `offset` on; answer with `respond(toRead:with:)`.
   case read(ServerRequestID, central: PeerID, LocalCharacteristicID, offset: Int)
-  /// A central writes: one write, or all of an executed prepared write. `needsResponse` is false for write commands.
+  /// A central writes: one write, or all that was prepared, part by part in the order of arrival, once it is executed.
+  ///
+  /// A radio whose host joins parts that follow each other delivers them joined. `needsResponse` is false for write commands.
   case write(ServerRequestID, central: PeerID, [ServerWrite], needsResponse: Bool)
   case subscribed(central: PeerID, LocalCharacteristicID)
   /// Also posted for each subscription of a central whose link ends.

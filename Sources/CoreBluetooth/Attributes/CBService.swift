@@ -74,3 +74,8 @@ open class CBMutableService: CBService, @unchecked Sendable {
     }
   }
 }
+
+extension BluetoothUUID {
+  /// Generic Access and Generic Attribute: every host has these services and keeps them to itself.
+  var isServiceOfTheHost: Bool { short == 0x1800 || short == 0x1801 }
+}

@@ -16,10 +16,10 @@ struct RemoteDatabase: Sendable {
   /// The characteristic whose value has that handle.
   func characteristic(_ handle: AttributeHandle) -> CBCharacteristic? { characteristics[handle] }
 
-  /// Takes the reply to a discovery of services.
+  /// Takes the reply to a discovery of services; those of the peer's host are left out, as on Apple's platforms and with BlueZ.
   mutating func discovered(_ found: [RemoteService], of peripheral: CBPeripheral) {
     var list = services ?? []
-    for remote in found {
+    for remote in found where !remote.uuid.isServiceOfTheHost {
       let service = object(for: remote, of: peripheral)
       if !list.contains(where: { $0 === service }) { list.append(service) }
     }

@@ -33,7 +33,7 @@ struct LocalDatabase: Sendable {
     guard id(of: service) == nil else {
       throw Refusal(code: .invalidParameters, words: "has that service already")
     }
-    if let short = service.uuid.value.short, short == 0x1800 || short == 0x1801 {
+    if service.uuid.value.isServiceOfTheHost {
       throw Refusal(code: .uuidNotAllowed, words: "leaves the service \(service.uuid) to the system")
     }
     var included: [LocalServiceID] = []

@@ -125,24 +125,12 @@ extension GATTServer {
         opcode, long.handle,
         long.offset > ATTLimits.valueLength ? .invalidOffset : .invalidAttributeValueLength)
     }
-    let id = wait(opcode, first.handle)
-    outputs.append(.write(id, client: first.owner.client, Self.merged(queue), needsResponse: true))
-  }
-
-  /// Joins parts of one value that follow each other.
-  private static func merged(_ queue: [PreparedWrite]) -> [ServerWrite] {
-    var writes: [ServerWrite] = []
-    for part in queue {
-      if let last = writes.last, last.characteristic == part.owner.id,
-        last.offset + last.value.count == part.offset
-      {
-        writes[writes.count - 1].value.append(part.value)
-      } else {
-        writes.append(
-          ServerWrite(characteristic: part.owner.id, offset: part.offset, value: part.value))
-      }
+    // In the order of their arrival, as they are to be written (Core Vol 3 Part F 3.4.6.3).
+    let writes = queue.map {
+      ServerWrite(characteristic: $0.owner.id, offset: $0.offset, value: $0.value)
     }
-    return writes
+    let id = wait(opcode, first.handle)
+    outputs.append(.write(id, client: first.owner.client, writes, needsResponse: true))
   }
 
   private func writable(

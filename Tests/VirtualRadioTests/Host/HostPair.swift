@@ -73,7 +73,7 @@ struct HostPair {
         toRead: id, with: offset <= value.count ? .success(value.dropFirst(offset)) : .failure(.invalidOffset)
       )
     case .write(let id, _, let writes, true):
-      for write in writes { stored = value.prefix(write.offset) + write.value }
+      stored = writes.reduce(value) { $0.prefix($1.offset) + $1.value }
       peripheral.respond(toWrites: id, with: .success(()))
     default: break
     }
