@@ -49,7 +49,13 @@ final class CentralRecorder: NSObject, @unchecked Sendable {
   }
   private let last = PosixMutex(Manager())
   private let channels = PosixMutex<[CBL2CAPChannel]>([])
-  private let reaction = PosixMutex<(@Sendable (String) -> Void)?>(nil)
+  private let reaction = PosixMutex(Reaction())
+
+  /// Holds a closure: one that is a generic value itself is wrapped anew each time that it is read in place.
+  private struct Reaction: Sendable {
+    var run: (@Sendable (String) -> Void)?
+  }
+
   private let holds: Bool
 
   /// - Parameter holds: whether discovered peripherals are held, as a program should.
@@ -65,12 +71,12 @@ final class CentralRecorder: NSObject, @unchecked Sendable {
   }
 
   /// Runs inside each callback.
-  func react(_ reaction: (@Sendable (String) -> Void)?) { self.reaction.withLock { $0 = reaction } }
+  func react(_ reaction: (@Sendable (String) -> Void)?) { self.reaction.withLock { $0.run = reaction } }
 
   private func note(_ line: String) {
     watch.during {
       lines.append(line)
-      reaction.withLock { $0 }?(line)
+      reaction.withLock { $0.run }?(line)
     }
   }
 

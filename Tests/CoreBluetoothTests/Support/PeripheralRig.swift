@@ -8,7 +8,13 @@ import Testing
 final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecked Sendable {
   let lines = Lines()
   let watch = CallWatch()
-  private let reaction = PosixMutex<(@Sendable (String) -> Void)?>(nil)
+  private let reaction = PosixMutex(Reaction())
+
+  /// Holds a closure: one that is a generic value itself is wrapped anew each time that it is read in place.
+  private struct Reaction: Sendable {
+    var run: (@Sendable (String) -> Void)?
+  }
+
   private struct Held {
     var requests: [CBATTRequest] = []
     var channels: [CBL2CAPChannel] = []
@@ -18,7 +24,7 @@ final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecke
 
   private let held = PosixMutex(Held())
 
-  func react(_ reaction: (@Sendable (String) -> Void)?) { self.reaction.withLock { $0 = reaction } }
+  func react(_ reaction: (@Sendable (String) -> Void)?) { self.reaction.withLock { $0.run = reaction } }
 
   /// Requests that wait for an answer.
   var requests: [CBATTRequest] { held.withLock { $0.requests } }
@@ -33,7 +39,7 @@ final class PeripheralRecorder: NSObject, CBPeripheralManagerDelegate, @unchecke
   private func note(_ line: String) {
     watch.during {
       lines.append(line)
-      reaction.withLock { $0 }?(line)
+      reaction.withLock { $0.run }?(line)
     }
   }
 

@@ -7,15 +7,20 @@ import Radio
 /// Writes down the events of a channel's streams, and does with them what a test wants.
 final class StreamRecorder: NSObject, StreamDelegate, @unchecked Sendable {
   let lines = Lines()
-  private let reaction = PosixMutex<(@Sendable (Stream, Stream.Event) -> Void)?>(nil)
+  private let reaction = PosixMutex(Reaction())
+
+  /// Holds a closure: one that is a generic value itself is wrapped anew each time that it is read in place.
+  private struct Reaction: Sendable {
+    var run: (@Sendable (Stream, Stream.Event) -> Void)?
+  }
 
   func react(_ reaction: (@Sendable (Stream, Stream.Event) -> Void)?) {
-    self.reaction.withLock { $0 = reaction }
+    self.reaction.withLock { $0.run = reaction }
   }
 
   func stream(_ stream: Stream, handle event: Stream.Event) {
     lines.append((stream is InputStream ? "in " : "out ") + Self.name(of: event))
-    reaction.withLock { $0 }?(stream, event)
+    reaction.withLock { $0.run }?(stream, event)
   }
 
   static func name(of event: Stream.Event) -> String {
