@@ -72,11 +72,4 @@ import Testing
     #expect(log.all.count == 1)
     #expect(log.all.first?.contains("Int") == true)
   }
-
-  @Test func knowsWhatTheHostMayAndCan() async throws {
-    let rig = try await CentralRig()
-    #expect(!CBCentralManager.supports(.extendedScanAndConnect))
-    #expect(CBManager.authorization == .allowedAlways)
-    #expect(rig.manager.authorization == .allowedAlways)
-  }
 }

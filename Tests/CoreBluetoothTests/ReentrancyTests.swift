@@ -15,7 +15,7 @@ import Testing
     manager.delegate = recorder
     peripheral.delegate = nil
     peripheral.delegate = recorder
-    _ = (manager.state, manager.isScanning, manager.authorization, manager.delegate)
+    _ = (manager.state, manager.isScanning, manager.delegate)
     manager.stopScan()
     _ = manager.retrievePeripherals(withIdentifiers: [peripheral.identifier])
     _ = manager.retrieveConnectedPeripherals(withServices: [objects.service.uuid])

@@ -1,0 +1,112 @@
+import Foundation
+
+/// What the compiler knows of the module's public symbols, read from the module that this test bundle was built with.
+struct SymbolGraph: Decodable {
+  struct Symbol: Decodable {
+    struct Identifier: Decodable { let precise: String }
+    struct Kind: Decodable { let identifier: String }
+    struct Fragment: Decodable { let spelling: String }
+    struct Availability: Decodable { let isUnconditionallyDeprecated: Bool? }
+    struct Extension: Decodable {
+      struct Constraint: Decodable { let lhs, rhs: String }
+      let constraints: [Constraint]?
+    }
+
+    let identifier: Identifier
+    let kind: Kind
+    let pathComponents: [String]
+    let accessLevel: String
+    let declarationFragments: [Fragment]
+    let availability: [Availability]?
+    let swiftExtension: Extension?
+    let spi: Bool?
+  }
+
+  struct Relationship: Decodable {
+    let kind, source, target: String
+    let targetFallback: String?
+  }
+
+  let symbols: [Symbol]
+  let relationships: [Relationship]
+}
+
+extension SymbolGraph {
+  struct Failure: Error { let words: String }
+
+  /// The folder of the running test bundle, where the build puts everything.
+  private static let products = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    .deletingLastPathComponent()
+
+  private static let modules = products.appending(path: "Modules")
+
+  /// The tool of the toolchain whose `swift` is on the path.
+  private static let tool: URL? = {
+    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
+    for folder in folders {
+      let swift = URL(filePath: folder).appending(path: "swift").resolvingSymlinksInPath()
+      let tool = swift.deletingLastPathComponent().appending(path: "swift-symbolgraph-extract")
+      if FileManager.default.isExecutableFile(atPath: tool.path) { return tool }
+    }
+    return nil
+  }()
+
+  private static var target: String? {
+    #if !canImport(Glibc)
+      nil
+    #elseif arch(x86_64)
+      "x86_64-unknown-linux-gnu"
+    #elseif arch(arm64)
+      "aarch64-unknown-linux-gnu"
+    #else
+      nil
+    #endif
+  }
+
+  /// Why the symbols cannot be read here; nil where they can.
+  static let obstacle: String? = {
+    if tool == nil { return "there is no swift-symbolgraph-extract beside the swift on the path" }
+    if target == nil { return "the tool has no name for this platform" }
+    let module = modules.appending(path: "CoreBluetooth.swiftmodule")
+    if !FileManager.default.fileExists(atPath: module.path) {
+      return "the build has left no \(module.path)"
+    }
+    return nil
+  }()
+
+  /// Reads the graphs of the module: its own symbols, and those with which it extends another module.
+  static func read() throws -> [SymbolGraph] {
+    guard let tool, let target else { throw Failure(words: obstacle ?? "") }
+    let files = FileManager.default
+    let output = files.temporaryDirectory.appending(path: "symbols-\(UUID())")
+    try files.createDirectory(at: output, withIntermediateDirectories: true)
+    defer { try? files.removeItem(at: output) }
+    let process = Process()
+    process.executableURL = tool
+    process.arguments =
+      [
+        "-module-name", "CoreBluetooth", "-I", modules.path, "-target", target, "-output-dir", output.path,
+        "-minimum-access-level", "public", "-include-spi-symbols", "-skip-synthesized-members",
+      ] + (try moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] })
+    let words = Foundation.Pipe()
+    process.standardError = words
+    try process.run()
+    let said = words.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw Failure(words: String(decoding: said, as: UTF8.self))
+    }
+    return try files.contentsOfDirectory(at: output, includingPropertiesForKeys: nil)
+      .sorted { $0.path < $1.path }
+      .map { try JSONDecoder().decode(SymbolGraph.self, from: Data(contentsOf: $0)) }
+  }
+
+  /// Module maps of the package's C targets, which the build generates.
+  private static func moduleMaps() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(at: products, includingPropertiesForKeys: nil)
+      .filter { $0.pathExtension == "build" }
+      .map { $0.appending(path: "module.modulemap").path }
+      .filter { FileManager.default.fileExists(atPath: $0) }
+      .sorted()
+  }
+}
