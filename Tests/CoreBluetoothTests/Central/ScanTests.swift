@@ -100,6 +100,30 @@ import VirtualRadio
     #expect(rig.phone.lines.all == (isFound ? ["discovered nil -50"] : []))
   }
 
+  /// What fits: 28 octets beside the flags and 31 in the scan response, of which each kind of data costs two.
+  @Test(arguments: [(8, 8), (9, 9), (29, 29), (30, 29), (100, 29)])
+  func aNameThatIsTooLongArrivesShortened(length: Int, kept: Int) throws {
+    let rig = try ready()
+    try advertise(
+      [
+        CBAdvertisementDataLocalNameKey: String(repeating: "n", count: length),
+        CBAdvertisementDataServiceUUIDsKey: [DeviceProgram.service],
+      ], rig)
+    rig.central.scanForPeripherals(withServices: [DeviceProgram.service])
+    try rig.clock.run(for: .seconds(10))
+    #expect(rig.phone.lines.all == ["discovered \(String(repeating: "n", count: kept)) -50"])
+  }
+
+  @Test(arguments: 0..<4) func servicesThatDoNotFitAreNotFound(index: Int) throws {
+    let rig = try ready()
+    let services = (0..<4).map { CBUUID(string: "12345678-1234-1234-1234-12345678900\($0)") }
+    try advertise([CBAdvertisementDataServiceUUIDsKey: services], rig)
+    rig.central.scanForPeripherals(withServices: [services[index]])
+    try rig.clock.run(for: .seconds(10))
+    // One of 16 octets fits each packet.
+    #expect(rig.phone.lines.all.count == (index < 2 ? 1 : 0))
+  }
+
   @Test func powerEndsTheScan() throws {
     let rig = try ready()
     rig.central.scanForPeripherals(withServices: nil)
