@@ -193,6 +193,20 @@ extension WholeRuns {
       #expect(await receiver.run.value.code == .success)
     }
 
+    @Test(arguments: ["gatt", "l2cap"])
+    func aLostLinkDoesNotLowerTheRatioToTheCeiling(via: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 400_000)
+      let demo = await bench.run(
+        "demo", file, "--clock", "lockstep", "--fault", "drop@40%", "--via", via, "--json")
+      #expect(demo.code == .success, "\(demo.errors)")
+      #expect(demo.output.contains("\"event\":\"link_lost\""))
+      let ratio = demo.output.components(separatedBy: "\"ceiling_ratio\":").last.flatMap {
+        Double($0.prefix { $0.isNumber || $0 == "." })
+      }
+      #expect(ratio.map { $0 > 0.9 && $0 <= 1 } == true, "\(ratio ?? 0)")
+    }
+
     @Test func scanListsReceivers() async throws {
       let bench = try Bench()
       let receiver = await bench.receiver()
