@@ -130,6 +130,12 @@ import Testing
       says: ["connection 2", "a measurement came", "sensors linked to this host: 1", "disconnected"])
     #expect(try String(contentsOf: file, encoding: .utf8) == identifier)
     await expect(second, says: ["somebody listens", "nobody listens any more"])
+    // The next run knows the sensor before that is there again.
+    let next = try await air.start("reconnect", [file.path])
+    #expect(await next.line { _ in true } == "known by its identifier")
+    let third = try await air.advertise("heart-rate-sensor")
+    #expect(await next.line { _ in true } == "connection 1")
+    for process in [next, third] { await killed(process) }
   }
 
   @Test(
