@@ -67,10 +67,18 @@ for name in [
     .library(name: "CoreBluetooth", targets: ["CoreBluetooth"]),
     .library(name: "Radio", targets: ["Radio"]),
     .library(name: "VirtualRadio", targets: ["VirtualRadio"]),
+    .library(name: "DBus", targets: ["DBus"]),
     .executable(name: "bluehaul", targets: ["bluehaul"]),
   ]
   targets += [
     .target(name: "CLinux"),
+
+    // libdbus-1 as Swift, for any use of D-Bus.
+    .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
+    .target(name: "DBus", dependencies: ["CDBus", "Locking"], swiftSettings: settings),
+    .testTarget(
+      name: "DBusTests", dependencies: ["DBus", "CDBus", "Locking", "ChildProcess"],
+      swiftSettings: settings),
 
     // The seam between Core Bluetooth and whatever carries its bytes.
     .target(name: "Radio", dependencies: ["Locking"], swiftSettings: settings),

@@ -23,7 +23,7 @@ package final class ChildProcess: Sendable {
   private static let products = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     .deletingLastPathComponent()
 
-  /// Starts the executable of that name; with an `output`, it prints there and ``lines`` is empty.
+  /// Starts the executable of that name, or at that absolute path; with an `output`, it prints there and ``lines`` is empty.
   package init(
     _ name: String, _ arguments: [String] = [], environment: [String: String] = [:], output: FileHandle? = nil
   ) throws {
@@ -35,7 +35,8 @@ package final class ChildProcess: Sendable {
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     defer { if output == nil { close(writer) } }
     pid = try Self.spawn(
-      Self.products.appending(path: name).path, arguments, variables.map { "\($0)=\($1)" }, output: writer,
+      name.hasPrefix("/") ? name : Self.products.appending(path: name).path, arguments,
+      variables.map { "\($0)=\($1)" }, output: writer,
       errors: errorText.fileDescriptor)
 
     let (lines, line) = AsyncStream.makeStream(of: String.self)
