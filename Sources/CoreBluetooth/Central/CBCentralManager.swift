@@ -61,10 +61,11 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
   /// Whether the host has all of `features`.
   open class func supports(_ features: Feature) -> Bool { features.isEmpty }
 
-  /// The devices among `identifiers` that this host knows.
+  /// The devices among `identifiers` that this host knows, or that this manager has an object of.
   open func retrievePeripherals(withIdentifiers identifiers: [UUID]) -> [CBPeripheral] {
-    let ids = identifiers.map { PeerID($0) }
-    return retrieve("retrievePeripherals") { $0.knownPeers(ids) }
+    if let peripherals = core.retrieve(identifiers.map { PeerID($0) }) { return peripherals }
+    report(.notPoweredOn, "retrievePeripherals")
+    return []
   }
 
   /// The devices that this host, by any of its programs, is linked to and that have one of the services.

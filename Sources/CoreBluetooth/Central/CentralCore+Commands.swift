@@ -148,6 +148,20 @@ extension CentralCore {
     }
   }
 
+  /// The objects of devices that the radio knows, or that the program or a connection holds; nil: not powered on.
+  func retrieve(_ ids: [PeerID]) -> [CBPeripheral]? {
+    state.withLock { state in
+      guard state.adapter == .poweredOn, let client = state.client else { return nil }
+      let known = Dictionary(client.knownPeers(ids).map { ($0.id, $0.name) }) { first, _ in first }
+      var seen: Set<PeerID> = []
+      return ids.compactMap { id in
+        guard seen.insert(id).inserted else { return nil }
+        if let object = state.peers[id]?.object { return object }
+        return known[id].map { object(for: id, name: $0, &state) }
+      }
+    }
+  }
+
   /// The one object of a device.
   func object(for id: PeerID, name: String?, _ state: inout State) -> CBPeripheral {
     if let object = state.peers[id]?.object { return object }

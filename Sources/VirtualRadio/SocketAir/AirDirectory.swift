@@ -131,8 +131,12 @@ final class AirListener: Sendable {
     self.directory = directory
   }
 
-  // The socket goes while the name is still ours; the lock ends with its descriptor, after this.
-  deinit { directory.removeSocket(file) }
+  deinit {
+    // The socket goes while the name is still ours.
+    directory.removeSocket(file)
+    // Closing is not enough: a process that is being started holds a copy of the descriptor for a moment.
+    flock(lock.raw, LOCK_UN)
+  }
 }
 
 /// Why a process cannot take part in a virtual air.

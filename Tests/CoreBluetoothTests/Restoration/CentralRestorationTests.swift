@@ -75,6 +75,9 @@ import Testing
     program.stop()
     try await program.start()
     let peripheral = try #require(program.recorder.peripherals.first)
+    // This run's radio has not heard of it.
+    let known = program.manager?.retrievePeripherals(withIdentifiers: [UUID(), program.peer.uuid])
+    #expect(known?.map { $0 === peripheral } == [true])
     if asksAgain { program.manager?.connect(peripheral) }
     #expect(try program.central.commands == [.connect(program.peer)])
     try await program.post(.connected(program.peer, name: "bench"))
