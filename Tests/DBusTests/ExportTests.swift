@@ -116,18 +116,20 @@ struct ExportTests {
     var export: DBusExport? = try await server.export([lamp.interface], at: "/app/lamp")
     let added = try await signals.next()
     #expect(added.member == "InterfacesAdded" && added.path == "/app")
-    let (path, interfaces) = try added.read(ObjectPath.self, [String: [String: DBusVariant]].self)
-    #expect(path == "/app/lamp")
-    #expect(interfaces["org.example.Lamp"]?["Level"]?.content == .uint16(7))
+    #expect(
+      try ObjectChange(added)
+        == .added(
+          "/app/lamp",
+          [
+            "org.example.Lamp": [
+              "Level": .uint16(7), "Serial": .string("x-1"), "History": ["a"].dbusValue,
+            ]
+          ]))
     let extra = DBusInterface("org.example.Extra")
     try await export?.add(extra)
     #expect(try await signals.next().member == "InterfacesAdded")
     await #expect(throws: DBusError.self) { try await export?.add(extra) }
-    let managed = try await client.call(
-      .call(
-        destination: server.uniqueName, path: "/app", interface: DBusWellKnown.objectManager,
-        member: "GetManagedObjects"))
-    let objects = try managed.read([ObjectPath: [String: [String: DBusVariant]]].self)
+    let objects = try await client.managedObjects(at: "/app", destination: server.uniqueName)
     #expect(objects.keys.sorted() == ["/app/lamp"])
     #expect(objects["/app/lamp"]?.keys.sorted() == ["org.example.Extra", "org.example.Lamp"])
     export?.removeInterface("org.example.Extra")

@@ -178,4 +178,33 @@ struct MessageTests {
     try reader.end()
     #expect(throws: DBusError.self) { try reader.structure() }
   }
+
+  @Test(
+    "Standard signals are read, and refused with other types",
+    arguments: [
+      (
+        DBusWellKnown.properties, "PropertiesChanged",
+        [.string("a.b"), .options(["P": .byte(1)]), ["Q"].dbusValue],
+        .properties("/a", interface: "a.b", changed: ["P": .byte(1)], invalidated: ["Q"])
+      ),
+      (
+        DBusWellKnown.objectManager, "InterfacesRemoved", [.objectPath("/x"), ["a.b"].dbusValue],
+        .removed("/x", interfaces: ["a.b"])
+      ),
+      ("a.b", "InterfacesRemoved", [.objectPath("/x"), ["a.b"].dbusValue], nil),
+    ] as [(String, String, [DBusValue], ObjectChange?)])
+  func changes(
+    _ interface: String, _ member: String, _ body: [DBusValue], _ expected: ObjectChange?
+  ) throws {
+    let message = try DBusMessage.signal(path: "/a", interface: interface, member: member, body: body)
+    #expect(try ObjectChange(message) == expected)
+    let wrong = try DBusMessage.signal(
+      path: "/a", interface: interface, member: member, body: [.byte(1)] + body)
+    if expected == nil {
+      #expect(try ObjectChange(wrong) == nil)
+    } else {
+      let error = #expect(throws: DBusError.self) { try ObjectChange(wrong) }
+      #expect(error?.kind == .unexpectedReply)
+    }
+  }
 }
