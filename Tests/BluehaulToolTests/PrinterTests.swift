@@ -43,6 +43,19 @@ private func percentages(in text: String) -> [Int] {
     return (output, errors)
   }
 
+  @Test("a progress line says how far from the ceiling it is", arguments: [80, 120, nil])
+  func ratio(columns: Int?) {
+    let style = columns.map { columns in TextPrinter.Style.terminal(columns: { columns }) } ?? .plain
+    var state = TransferProgress(
+      phase: .transfer, object: "sensor-hub-1.4.2.bin", totalBytes: 1 << 20, confirmedBytes: 1 << 19)
+    state.bytesPerSecond = 123_456
+    state.timeRemaining = .seconds(42)
+    state.ceilingRatio = 0.9512
+    let text = print([state], style: style).output.text
+    #expect(text.contains("120.5 KiB/s  0.951 of best  42 s left"))
+    if columns != nil { #expect(text.contains("[===")) }
+  }
+
   @Test(
     "the percentage can be trusted, on a terminal and in a pipe",
     arguments: [1, 7, 100, 1000], [40, 80, 200, nil])

@@ -74,11 +74,13 @@ extension WholeRuns {
     }
 
     /// Leaves a journal as an interrupted push does.
-    private func interrupted(_ bench: Bench, _ file: String) async throws -> SHA256Digest {
+    private func interrupted(
+      _ bench: Bench, _ file: String, at device: String = "bench-1"
+    ) async throws -> SHA256Digest {
       let object = try ImageFile(path: file).describe()
       let plan = try PushPlan(TransferManifest(objects: [object]))
       let journal = try PushJournal(
-        plan, device: .init(name: "bench-1"),
+        plan, device: .init(name: device),
         in: TransferJournal(directory: "\(bench.folder)/state/bluehaul"),
         folder: bench.folder)
       journal.note(durable: [4096], facts: [:])
@@ -135,6 +137,8 @@ extension WholeRuns {
       let push = await bench.run("push", file, "--to", "bench-1")
       #expect(push.code == .localStorage)
       #expect(push.errors.contains(name))
+      #expect(push.errors.contains(text.contains("2") ? "a newer one" : "remove that file"))
+      #expect(await bench.run("resume").code == .localStorage, "nothing is known to be finished")
       let receiver = await bench.receiver()
       #expect(await bench.run("push", file, "--to", "bench-1", "--restart").code == .success)
       _ = await receiver.stop()
@@ -149,6 +153,93 @@ extension WholeRuns {
       #expect(any.errors.contains("2 transfers are meant"))
       #expect(any.errors.contains(first.hex.prefix(12)))
       #expect(await bench.run("resume", "zzz").code == .usage)
+    }
+
+    @Test func theSameFilesAtTwoDevicesAreToldApartByTheDevice() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      _ = try await interrupted(bench, file)
+      _ = try await interrupted(bench, file, at: "bench-2")
+      let any = await bench.run("resume")
+      #expect(any.code == .usage)
+      #expect(any.errors.contains("--to"))
+      #expect(await bench.run("resume", "--to", "bench-3").code == .usage)
+      let receiver = await bench.receiver()
+      #expect(await bench.run("resume", "--to", "bench-1").code == .success)
+      #expect(try bench.names(in: "in") == ["fw.bin"])
+      #expect(await bench.run("status").output.contains("bench-2"))
+      _ = await receiver.stop()
+    }
+
+    @Test func aRunThatDoesNotReachTheDeviceLeavesTheRecordAsItWas() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      _ = try await interrupted(bench, file)
+      let resume = await bench.run("resume", "--timeout", "2s")
+      #expect(resume.code == .notFound)
+      #expect(await bench.run("status", "--json").output.contains("\"confirmed\":4096,"))
+    }
+
+    @Test func theRecordOfAManifestNamesItsFilesWhereTheyAre() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let manifest = "\(bench.folder)/release.json"
+      #expect(await bench.run("manifest", "create", file, "--output", manifest).code == .success)
+      #expect(try String(decoding: bench.contents("release.json"), as: UTF8.self).contains("\"fw.bin\""))
+      let push = await bench.run("push", "--manifest", manifest, "--to", "bench-1", "--timeout", "2s")
+      #expect(push.code == .notFound)
+      let receiver = await bench.receiver()
+      let resume = await bench.run("resume")
+      #expect(resume.code == .success, "\(resume.errors)")
+      #expect(try bench.contents("in/fw.bin") == bench.contents("fw.bin"))
+      _ = await receiver.stop()
+    }
+
+    @Test("the record has the radio from the start", arguments: ["virtual:/an air", "virtual:here"])
+    func radioOfARecord(words: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let push = await bench.run("push", file, "--to", "nobody", "--timeout", "2s", "--radio", words)
+      #expect(push.code == .notFound)
+      let journal = TransferJournal(directory: "\(bench.folder)/state/bluehaul")
+      let records = try journal.entries().map { try $0.record.get() }
+      let folder = words == "virtual:here" ? "\(FileManager.default.currentDirectoryPath)/here" : "/an air"
+      #expect(records.map { $0.link["radio"] } == ["virtual:\(folder)"])
+    }
+
+    @Test("with --restart, each file begins at 0")
+    func restart() async throws {
+      let bench = try Bench()
+      let files = try ["a.bin", "b.bin"].map {
+        try bench.file($0, size: 4 << 20, seed: $0 == "a.bin" ? 1 : 2)
+      }
+      let receiver = await bench.receiver()
+      for file in files {
+        let interrupts = Interrupts(exit: {})
+        let output = MemorySink { text in
+          if text.contains("\"percent\":5"), !interrupts.happened { interrupts.raise() }
+        }
+        let push = await bench.run(
+          "push", "--json", file, "--to", "bench-1", output: output, interrupts: interrupts)
+        #expect(push.code == .interrupted)
+      }
+      let push = await bench.run(["push", "--json", "--restart", "--to", "bench-1"] + files)
+      #expect(push.code == .success)
+      #expect(!push.output.contains("\"event\":\"resumed\""))
+      _ = await receiver.stop()
+    }
+
+    @Test("an interrupted demo says so", arguments: ["\"event\":\"demo\"", "\"percent\":5"])
+    func interruptedDemo(moment: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 400_000)
+      let interrupts = Interrupts(exit: {})
+      let output = MemorySink { text in
+        if text.contains(moment), !interrupts.happened { interrupts.raise() }
+      }
+      let demo = await bench.run(
+        "demo", file, "--clock", "lockstep", "--json", output: output, interrupts: interrupts)
+      #expect(demo.code == .interrupted, "\(demo.errors)")
     }
 
     @Test func aDeviceThatIsNotThereIsNotFound() async throws {

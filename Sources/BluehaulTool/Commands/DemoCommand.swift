@@ -90,7 +90,12 @@ struct DemoCommand {
       isReady = true
       break
     }
-    guard isReady else { return try await device.value }
+    guard isReady else {
+      // Interrupted, or the device has an error of its own.
+      device.cancel()
+      try await device.value
+      throw CancellationError()
+    }
 
     printer.show(.demo(link: link, object: object, faults: plan))
     let push = try PushOperation(
@@ -107,8 +112,10 @@ struct DemoCommand {
         outcome.yield(.failure(error))
       }
     }
+    // For a cancelled task a stream is at its end: a task of its own hears the outcome.
+    let ending = Task { await outcomes.first { _ in true } }
     let first = await withTaskCancellationHandler {
-      await outcomes.first { _ in true }
+      await ending.value
     } onCancel: {
       pushing.cancel()
     }

@@ -37,7 +37,7 @@ struct PushCommand {
     "manifest", .text("MANIFEST"), "Send what this manifest describes, instead of files")
   static let name = Option(
     "name", .text("NAME"), "What the receiver is to call the file (as it is called here)")
-  static let restart = Flag("restart", "Begin at 0, whatever the device and the journal hold")
+  static let restart = Flag("restart", "Begin at 0, whatever parts the device and the journal hold")
 
   private let invocation: Invocation
   private var arguments: ParsedArguments { invocation.arguments }

@@ -15,6 +15,14 @@ struct RadioRequest: Sendable {
   let seed: UInt64
   let capture: BTSnoopWriter?
 
+  /// The words with which another run, from any folder, finds the same radio, as a fact of a journal; none where they are too long for it.
+  var journalFacts: [String: String] {
+    let folder = words.dropFirst("virtual:".count)
+    let isRelative = words.hasPrefix("virtual:") && !folder.isEmpty && !folder.hasPrefix("/")
+    let lasting = isRelative ? "virtual:\(FileManager.default.currentDirectoryPath)/\(folder)" : words
+    return lasting.utf8.count <= TransferRecord.longestFact ? ["radio": lasting] : [:]
+  }
+
   /// The radio of a command that listens or sends.
   ///
   /// - Parameters:

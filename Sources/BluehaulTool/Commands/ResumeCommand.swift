@@ -10,15 +10,20 @@ extension CommandDeclaration {
         + " The files must be the same, byte for byte."
     ],
     operands: [ResumeCommand.id.declaration],
-    sections: [RadioOptions.senderSection, TransferOptions.section],
+    sections: [
+      Section(title: "Options", options: [ResumeCommand.to.declaration]), RadioOptions.senderSection,
+      TransferOptions.section,
+    ],
     examples: [
-      Example(line: "bluehaul resume", effect: "the one unfinished transfer, on the radio that it began on")
+      Example(line: "bluehaul resume", effect: "the one unfinished transfer, on the radio that it began on"),
+      Example(line: "bluehaul resume --to bench-1", effect: "what is unfinished at that device"),
     ],
     run: { try await ResumeCommand($0).run() })
 }
 
 struct ResumeCommand {
   static let id = Operand("ID", .text("ID"), "Which transfer", count: .optional)
+  static let to = Option("to", .device, "The device, where more than one has something unfinished")
 
   private let invocation: Invocation
 
@@ -42,23 +47,33 @@ struct ResumeCommand {
   private func unfinished() throws -> TransferRecord? {
     let journal = TransferJournal(directory: try invocation.environment.stateDirectory())
     var records: [TransferRecord] = []
+    var damage: TransferError?
     for entry in try journal.entries() {
       switch entry.record {
       case .success(let record): records.append(record)
-      case .failure(let error): invocation.printer.show(.warning(error))
+      case .failure(let error):
+        invocation.printer.show(.warning(error))
+        damage = damage ?? error
       }
     }
+    // Not "nothing is unfinished": that would be taken for success.
+    if records.isEmpty, let damage { throw damage }
     let id = invocation.arguments.all(Self.id).first
+    let device = invocation.arguments[Self.to]
     let meant = records.filter { record in
-      id.map { record.transferID.hex.hasPrefix($0.lowercased()) } ?? true
+      (id.map { record.transferID.hex.hasPrefix($0.lowercased()) } ?? true)
+        && (device.map { record.device.linkTarget == $0.linkTarget } ?? true)
     }
-    if meant.isEmpty, let id {
+    if meant.isEmpty, id != nil || device != nil {
+      let which = id.map { "begins with \"\($0)\"" } ?? "is for that device"
       throw UsageError(
-        "no unfinished transfer begins with \"\(id)\"; see bluehaul status", command: "bluehaul resume")
+        "no unfinished transfer \(which); see bluehaul status", command: "bluehaul resume")
     }
     guard meant.count <= 1 else {
       let names = meant.map { "\($0.shortID) to \($0.deviceName)" }.joined(separator: ", ")
-      throw UsageError("\(meant.count) transfers are meant: \(names); name one", command: "bluehaul resume")
+      throw UsageError(
+        "\(meant.count) transfers are meant: \(names); name one, or its device with --to",
+        command: "bluehaul resume")
     }
     return meant.first
   }

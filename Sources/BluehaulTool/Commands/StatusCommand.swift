@@ -38,8 +38,8 @@ extension Report {
   static let nothingUnfinished = Report("nothing_unfinished", .result, ["nothing is unfinished"], [])
 
   static func unfinished(_ record: TransferRecord) -> Report {
-    let total = record.objects.reduce(0) { $0 + Int(clamping: $1.size) }
-    let confirmed = record.objects.reduce(0) { $0 + Int(clamping: min($1.confirmed, $1.size)) }
+    let total = record.objects.map(\.size).reduce(0, Amounts.sum)
+    let confirmed = record.objects.map { min($0.confirmed, $0.size) }.reduce(0, Amounts.sum)
     var meter = PercentMeter()
     let percent = meter.percent(
       of: TransferProgress(phase: .transfer, object: "", totalBytes: total, confirmedBytes: confirmed))

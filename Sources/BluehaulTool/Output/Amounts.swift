@@ -14,6 +14,11 @@ enum Amounts {
     return "\(count) B"
   }
 
+  /// Adds sizes, which a file may state as large as it likes.
+  static func sum(_ total: Int, _ size: UInt64) -> Int {
+    Int(clamping: UInt64(max(total, 0)).addingClamped(size))
+  }
+
   /// As ``bytes(_:)``, a second.
   static func rate(_ bytesPerSecond: Double) -> String {
     guard bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "–" }
@@ -52,4 +57,11 @@ enum Amounts {
   }
 
   private static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
+
+extension UInt64 {
+  fileprivate func addingClamped(_ other: UInt64) -> UInt64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    return overflows ? .max : sum
+  }
 }

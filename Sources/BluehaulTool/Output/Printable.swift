@@ -14,6 +14,15 @@ enum Printable {
     return result
   }
 
+  /// `text` as one word of a shell's command line (POSIX.1-2024, Shell Command Language 2.2).
+  static func shellWord(_ text: String) -> String {
+    let plain = text.unicodeScalars.allSatisfy { scalar in
+      scalar.isASCII
+        && (scalar.properties.isAlphabetic || "0123456789/:._-+,=@%".unicodeScalars.contains(scalar))
+    }
+    return plain && !text.isEmpty ? text : "'\(text.replacing("'", with: #"'\''"#))'"
+  }
+
   /// The columns that `text` takes in a terminal: two for the wide scripts, none for marks that combine.
   static func width(of text: some StringProtocol) -> Int {
     text.reduce(0) { sum, character in

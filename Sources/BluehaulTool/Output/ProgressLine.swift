@@ -13,11 +13,16 @@ enum ProgressLine {
     guard progress.phase == .transfer else {
       return Printable.prefix(of: phaseWords(progress) + " …", columns: max(0, columns))
     }
-    let behind = "\(percent < 10 ? "  " : " ")\(percent) %  " + figures(progress).joined(separator: "  ")
-    // The bar is as wide as the usual figures leave it, so that it does not change with every digit; the name goes first.
-    for name in [title(of: progress, limit: max(8, columns / 4)) + " ", ""] {
+    let percentage = "\(percent < 10 ? "  " : " ")\(percent) %  "
+    let behind = percentage + figures(progress).joined(separator: "  ")
+    var modest = progress
+    modest.ceilingRatio = nil
+    // The bar is as wide as the usual figures leave it, so that it does not change with every digit; the name goes first, then the ratio.
+    let title = title(of: progress, limit: max(8, columns / 4)) + " "
+    for (name, progress) in [(title, progress), ("", progress), ("", modest)] {
+      let behind = percentage + figures(progress).joined(separator: "  ")
       let used = Printable.width(of: name)
-      let width = min(30, columns - used - 56)
+      let width = min(30, columns - used - (progress.ceilingRatio == nil ? 56 : 70))
       guard width >= 8, used + 2 + width + behind.count <= columns else { continue }
       let filled = width * percent / 100
       let bar = String(repeating: "=", count: filled) + String(repeating: " ", count: width - filled)
@@ -59,6 +64,7 @@ enum ProgressLine {
   private static func figures(_ progress: TransferProgress) -> [String] {
     var figures = ["\(Amounts.bytes(progress.confirmedBytes)) of \(Amounts.bytes(progress.totalBytes))"]
     if let rate = progress.bytesPerSecond { figures.append(Amounts.rate(rate)) }
+    if let ratio = progress.ceilingRatio { figures.append("\(Amounts.ratio(ratio)) of best") }
     if let left = progress.timeRemaining { figures.append("\(Amounts.time(left)) left") }
     return figures
   }

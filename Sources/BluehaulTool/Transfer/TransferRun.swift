@@ -22,14 +22,17 @@ struct TransferRun {
     tellChanges(in: journals, printer)
     let journal = try PushJournal(
       plan, device: device, in: journals,
-      folder: FileManager.default.currentDirectoryPath, discardsDamaged: options.restarts)
+      folder: FileManager.default.currentDirectoryPath, facts: self.radio.journalFacts,
+      discardsDamaged: options.restarts)
     if let earlier = journal.earlier, !options.restarts { printer.show(.unfinishedBefore(earlier)) }
-    let confirmed = PosixMutex<UInt64>(0)
+    let before = options.restarts ? [] : journal.earlier?.objects.map(\.confirmed) ?? []
+    let confirmed = PosixMutex(before.reduce(0, Amounts.sum))
     let push = try PushOperation(
       plan.objects(), transferID: plan.manifest.transferID, to: device.linkTarget, options: options,
-      record: { [words = self.radio.words] durable, facts in
-        confirmed.withLock { $0 = durable.reduce(0, +) }
-        journal.note(durable: durable, facts: facts.merging(["radio": words]) { $1 })
+      record: { [radio = self.radio.journalFacts] durable, facts in
+        let all = durable + before.dropFirst(durable.count)
+        confirmed.withLock { $0 = all.reduce(0, Amounts.sum) }
+        journal.note(durable: durable, facts: facts.merging(radio) { $1 })
       }, memory: KnownDevices(directory: folder), managerOptions: [CBManagerOptionRadioKey: radio],
       clock: RadioTime(radio.clock))
     do throws(TransferError) {
@@ -37,7 +40,7 @@ struct TransferRun {
       _ = try await push.run(view, on: printer)
     } catch {
       end(journal, error, printer)
-      throw failure(error, confirmed: confirmed.withLock { $0 })
+      throw failure(error, confirmed: UInt64(confirmed.withLock { $0 }))
     }
     end(journal, nil, printer)
   }
@@ -66,7 +69,8 @@ struct TransferRun {
   private func failure(_ error: TransferError, confirmed: UInt64) -> Failure {
     let total = Amounts.bytes(Int(clamping: plan.manifest.totalSize))
     let stand = "\(Amounts.bytes(Int(clamping: confirmed))) of \(total) are confirmed"
-    let goOn = "go on with: bluehaul resume \(plan.manifest.transferID.hex.prefix(12)) --radio \(radio.words)"
+    let goOn =
+      "go on with: bluehaul resume \(plan.manifest.transferID.hex.prefix(12)) --radio \(Printable.shellWord(radio.words))"
     switch error.code {
     case .cancelled:
       return Failure(

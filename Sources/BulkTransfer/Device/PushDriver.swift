@@ -36,7 +36,8 @@ final class PushDriver: @unchecked Sendable {
   private var lookAgain: Duration?
   private var meter: ProgressMeter?
   private var verified = 0
-  private var restarts: Bool
+  /// Objects of which the device has said in this run where they stand.
+  private var accepted = 0
   private var durable: [UInt64]
   private var recordedAt: Duration?
   private var reported: (phase: ProgressState.Phase, at: Duration)?
@@ -59,7 +60,6 @@ final class PushDriver: @unchecked Sendable {
     self.queue = queue
     self.events = events
     transfer = Array(transferID.bytes.prefix(16))
-    restarts = options.restarts
     durable = [UInt64](repeating: 0, count: objects.count)
     link = DeviceLink(target: target, choice: options.link.choice, stepLimit: options.link.stepLimit)
     connection = ConnectionDriver(
@@ -156,7 +156,8 @@ final class PushDriver: @unchecked Sendable {
       session = try SenderSession(
         objects: objects.map(\.object), first: verified, transfer: transfer,
         sessionNumber: .random(in: 1 ... .max),
-        configuration: options.haul, discardsStored: restarts, meter: meter, now: clock.now)
+        configuration: options.haul, discardsStored: options.restarts, accepted: accepted, meter: meter,
+        now: clock.now)
     } catch {
       return finish(.failure(error))
     }
@@ -196,7 +197,7 @@ final class PushDriver: @unchecked Sendable {
     case .dataReady: pumpData()
     case .progress(let state): report(state)
     case .accepted(let index, let offset):
-      restarts = false
+      accepted = max(accepted, index + 1)
       if resumedFrom == nil { resumedFrom = offset }
       durable[index] = offset
       let object = objects[index].object
@@ -282,7 +283,8 @@ final class PushDriver: @unchecked Sendable {
     if let peripheral = connection.peripheral {
       facts["maximumWriteLength"] = String(peripheral.maximumWriteValueLength(for: .withoutResponse))
     }
-    record(durable, facts)
+    // Of the others the device has said nothing: what an earlier run wrote still holds.
+    record(Array(durable.prefix(accepted)), facts)
   }
 
   private func makeReport() -> PushReport {

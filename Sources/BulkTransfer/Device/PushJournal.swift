@@ -20,12 +20,13 @@ public final class PushJournal: Sendable {
   /// Claims the transfer of `plan` to `device`.
   ///
   /// - Parameters:
-  ///   - folder: where the manifest's relative paths begin; the record holds absolute ones.
+  ///   - folder: where relative paths of the opened files begin, the current folder; the record holds absolute ones.
+  ///   - facts: what `resume` needs if this run ends before the device was reached, such as the radio.
   ///   - discardsDamaged: replace a record that cannot be read.
   /// - Throws: `locked` where another process works on it; `damagedState` where the record cannot be read.
   public init(
     _ plan: PushPlan, device: TransferManifest.Target, in journal: TransferJournal, folder: String,
-    discardsDamaged: Bool = false, date: Date = Date()
+    facts: [String: String] = [:], discardsDamaged: Bool = false, date: Date = Date()
   ) throws(TransferError) {
     let claim = try journal.claim(plan.manifest.transferID, device: device)
     let earlier: TransferRecord?
@@ -37,7 +38,8 @@ public final class PushJournal: Sendable {
     }
     var objects: [TransferRecord.Object] = []
     for (index, (object, image)) in zip(plan.manifest.objects, plan.images).enumerated() {
-      let path = object.resolvedPath(in: folder)
+      let opened = image.inspection.path
+      let path = opened.hasPrefix("/") ? opened : "\(folder)/\(opened)"
       objects.append(
         TransferRecord.Object(
           name: object.name, path: path, format: object.format, range: object.range,
@@ -45,7 +47,8 @@ public final class PushJournal: Sendable {
           sha256: object.sha256, confirmed: earlier?.objects[safe: index]?.confirmed ?? 0))
     }
     let record = try TransferRecord(
-      device: device, objects: objects, started: earlier?.started ?? date, updated: date)
+      device: device, objects: objects, started: earlier?.started ?? date, updated: date,
+      link: (earlier?.link ?? [:]).merging(facts) { $1 })
     self.claim = claim
     self.earlier = earlier
     state = PosixMutex(State(record: record))

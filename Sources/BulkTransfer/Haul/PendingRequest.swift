@@ -60,7 +60,8 @@ extension SenderSession {
   private func offer(_ number: UInt8) -> HaulRequest.Offer {
     let object = run.object
     return HaulRequest.Offer(
-      request: number, discardsStored: discardsStored, index: UInt16(truncatingIfNeeded: run.index),
+      request: number, discardsStored: discardsStored && run.index >= accepted,
+      index: UInt16(truncatingIfNeeded: run.index),
       count: UInt16(truncatingIfNeeded: objects.count), segmentPower: segmentPower,
       receiptInterval: UInt32(clamping: configuration.receiptInterval), size: object.size,
       sha256: object.sha256, transfer: transfer, name: object.name)

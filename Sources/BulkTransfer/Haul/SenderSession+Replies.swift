@@ -86,7 +86,7 @@ extension SenderSession {
     else {
       return violate("it holds \(accept.durable) bytes of an object of \(size)", now: now)
     }
-    discardsStored = false
+    accepted = max(accepted, run.index + 1)
     window = Self.freshWindow(configuration)
     run.raiseDurable(accept.durable)
     run.restart(

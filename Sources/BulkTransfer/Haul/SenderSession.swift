@@ -85,7 +85,9 @@ public struct SenderSession: Sendable {
   var window: SendWindow
   var roundTrip = RoundTripEstimator()
   var segmentPower: UInt8
-  var discardsStored: Bool
+  let discardsStored: Bool
+  /// Objects from the first that the receiver has accepted, in this session or before: what it has of them is not discarded again.
+  var accepted: Int
   var isPaused = false
   var pending: PendingRequest?
   var lastRequest: UInt8 = 0
@@ -107,13 +109,14 @@ public struct SenderSession: Sendable {
   ///   - first: index of the first object that is not known to be verified.
   ///   - transfer: sixteen octets that name the transfer, the same in each of its sessions.
   ///   - sessionNumber: random.
-  ///   - discardsStored: whether the receiver is to forget what it has of the first object.
+  ///   - discardsStored: whether the receiver is to forget what it has of each object.
+  ///   - accepted: how many objects, from the first, were accepted in earlier sessions of this run: they are not discarded again.
   ///   - meter: that of the session before, after a reconnect.
   /// - Throws: `invalidArgument` for a value outside its range.
   public init(
     objects: [OutgoingObject], first: Int = 0, transfer: [UInt8], sessionNumber: UInt64,
     configuration: HaulConfiguration = HaulConfiguration(), discardsStored: Bool = false,
-    meter: ProgressMeter? = nil, now: Duration
+    accepted: Int = 0, meter: ProgressMeter? = nil, now: Duration
   ) throws(TransferError) {
     guard objects.indices.contains(first), objects.count <= 0xFFFF else {
       throw TransferError(
@@ -126,6 +129,7 @@ public struct SenderSession: Sendable {
     self.transfer = transfer
     self.sessionNumber = sessionNumber
     self.discardsStored = discardsStored
+    self.accepted = accepted
     segmentPower = configuration.segmentPower
     window = Self.freshWindow(configuration)
     run = ObjectRun(objects[first], index: first)

@@ -129,7 +129,8 @@ public final class TransferClaim: Sendable {
       guard error.code == .damagedState else { throw error }
       throw TransferError(
         .damagedState, error.message,
-        advice: error.advice ?? "start again with --restart; the device keeps what it has")
+        advice: error.advice
+          ?? "remove that file and push again: the transfer goes on where the device stands")
     }
   }
 

@@ -3,7 +3,8 @@ public import Foundation
 extension TransferRecord {
   private static let formatName = "bluehaul-journal"
   private static let mostFacts = 64
-  private static let longestFact = 256
+  /// The most bytes of a word in `link`.
+  public static let longestFact = 256
   private static let longestMessage = 1024
 
   /// The record as JSON text, byte for byte as `docs/manifest.md` says.

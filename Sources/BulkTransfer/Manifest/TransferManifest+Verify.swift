@@ -39,6 +39,7 @@ extension TransferManifest.Object {
       scanner.update(bytes)
       done += UInt64(bytes.count)
       try progress(done)
+      try TransferError.checkCancellation()
     }
     try source.checkUnchanged()
     let (sha256, segments) = try scanner.finish()
@@ -61,9 +62,17 @@ extension TransferManifest.Object {
       guard CRC32C.checksum(of: data) == checksum else { return .segment(index: index, bytes: bytes) }
       hasher.update(data)
       try progress(bytes.upperBound)
+      try TransferError.checkCancellation()
     }
     try source.checkUnchanged()
     let found = try hasher.finalize()
     return found == sha256 ? nil : .hash(expected: sha256, found: found)
+  }
+}
+
+extension TransferError {
+  /// Reading a large file takes a while: the task that does it can be cancelled between blocks.
+  fileprivate static func checkCancellation() throws(TransferError) {
+    if Task.isCancelled { throw TransferError(.cancelled, "interrupted") }
   }
 }

@@ -181,7 +181,7 @@ extension DirectoryPart {
     let bytes = try operations.read(file.descriptor, at: 0, count: 2 * PartState.slotSize)
     let found = PartState.newest(in: bytes)
     var state = found ?? PartState(sequence: 0, object: object, durable: 0)
-    var durable = min(state.durable, status.size)
+    var durable = min(state.durable, status.size, object.size)
     if state.sha256 != object.sha256 || state.size != object.size { durable = 0 }
     if found == nil || durable != state.durable || state.size != object.size {
       try record(durable, object, &state, file)
