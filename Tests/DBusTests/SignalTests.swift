@@ -1,3 +1,4 @@
+import Dispatch
 import Testing
 
 @testable import DBus
@@ -183,5 +184,45 @@ struct SignalTests {
       await peer.close()
     }
     #expect(owners == [peer.uniqueName, nil])
+  }
+
+  @Test("Without suspending: everything on the queue, in order")
+  func completions() async throws {
+    let bus = try await BusDaemon()
+    let connection = try await bus.connect()
+    let events = Inbox<String>()
+    @Sendable func note(_ event: String) {
+      dispatchPrecondition(condition: .onQueue(connection.queue))
+      events.put(event)
+    }
+    @Sendable func note(_ event: String, _ result: Result<Void, DBusError>) {
+      if case .failure(let error) = result { note("\(event): \(error.name)") } else { note(event) }
+    }
+    let name = connection.uniqueName
+    let export = connection.export([DBusInterface("a.b")], at: "/a") { note("exported", $0) }
+    let again = connection.export([DBusInterface("a.b")], at: "/a") { note("exported again", $0) }
+    #expect(try await events.next() == "exported")
+    #expect(try await events.next() == "exported again: \(DBusErrorName.objectPathInUse)")
+    let signals = connection.subscribe(
+      to: MatchRule(interface: "a.b"), handler: { note($0.member ?? "") },
+      completion: { note("subscribed", $0) })
+    #expect(try await events.next() == "subscribed")
+    let wrong = connection.subscribe(
+      to: MatchRule(interface: "a"), handler: { _ in }, completion: { note("wrong", $0) })
+    #expect(try await events.next() == "wrong: \(DBusErrorName.invalidArguments)")
+    let owner = connection.followOwner(
+      of: name, handler: { note($0 ?? "nobody") }, completion: { note("followed", $0) })
+    #expect(try await events.next(2) == [name, "followed"])
+    let unnamed = connection.followOwner(of: "x", handler: { _ in }, completion: { note("unnamed", $0) })
+    #expect(try await events.next() == "unnamed: \(DBusErrorName.invalidArguments)")
+    // The export that failed has no power over the one that did not.
+    again.remove()
+    try export.emit(DBusSignal("S"), of: "a.b")
+    connection.send(try signal(1, member: "T")) { note("sent", $0) }
+    #expect(try await events.next(3).sorted() == ["S", "T", "sent"])
+    await connection.close()
+    connection.send(try signal(2)) { note("sent", $0) }
+    #expect(try await events.next() == "sent: \(DBusErrorName.disconnected)")
+    withExtendedLifetime((signals, wrong, owner, unnamed, export)) {}
   }
 }

@@ -14,13 +14,32 @@ extension DBusConnection {
     _ handler: @escaping @Sendable (DBusMessage) -> Void
   ) async throws(DBusError) -> DBusSubscription {
     let subscription = DBusSubscription(core)
-    let entry = SignalRouter.Subscription(
-      token: subscription.token, rule: rule, handler: handler, onEnd: onEnd)
     let result = await withCheckedContinuation { continuation in
-      core.queue.async { [core] in core.subscribe(entry) { continuation.resume(returning: $0) } }
+      start(subscription, rule, onEnd, handler) { continuation.resume(returning: $0) }
     }
     try result.get()
     return subscription
+  }
+
+  /// Subscribes as ``subscribe(to:onEnd:_:)``, without suspending; the completion runs once, on the queue, when the bus has answered.
+  public func subscribe(
+    to rule: MatchRule, onEnd: @escaping @Sendable (DBusError) -> Void = { _ in },
+    handler: @escaping @Sendable (DBusMessage) -> Void,
+    completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) -> DBusSubscription {
+    let subscription = DBusSubscription(core)
+    start(subscription, rule, onEnd, handler, completion)
+    return subscription
+  }
+
+  private func start(
+    _ subscription: DBusSubscription, _ rule: MatchRule, _ onEnd: @escaping @Sendable (DBusError) -> Void,
+    _ handler: @escaping @Sendable (DBusMessage) -> Void,
+    _ completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) {
+    let entry = SignalRouter.Subscription(
+      token: subscription.token, rule: rule, handler: handler, onEnd: onEnd)
+    core.queue.async { [core] in core.subscribe(entry, completion) }
   }
 
   /// Signals as a stream, which ends with the error that ended the connection.
@@ -48,21 +67,45 @@ extension DBusConnection {
     of name: String, onEnd: @escaping @Sendable (DBusError) -> Void = { _ in },
     _ handler: @escaping @Sendable (String?) -> Void
   ) async throws(DBusError) -> DBusSubscription {
-    try DBusName.check(name, as: .bus)
-    let last = LastOwner(handler)
-    let subscription = try await subscribe(to: NameChange.rule(name), onEnd: onEnd) { message in
-      if let change = NameChange(message) { last.tell(change.owner) }
-    }
+    let subscription = DBusSubscription(core)
     let result = await withCheckedContinuation { continuation in
-      core.queue.async { [core] in
-        core.askOwner(of: name) { result in
-          if case .success(let owner) = result { last.tell(owner) }
-          continuation.resume(returning: result.map { _ in })
-        }
-      }
+      startFollowing(subscription, name, onEnd, handler) { continuation.resume(returning: $0) }
     }
     try result.get()
     return subscription
+  }
+
+  /// Follows as ``followOwner(of:onEnd:_:)``, without suspending; the completion runs once, on the queue, after the first owner was told.
+  public func followOwner(
+    of name: String, onEnd: @escaping @Sendable (DBusError) -> Void = { _ in },
+    handler: @escaping @Sendable (String?) -> Void,
+    completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) -> DBusSubscription {
+    let subscription = DBusSubscription(core)
+    startFollowing(subscription, name, onEnd, handler, completion)
+    return subscription
+  }
+
+  private func startFollowing(
+    _ subscription: DBusSubscription, _ name: String, _ onEnd: @escaping @Sendable (DBusError) -> Void,
+    _ handler: @escaping @Sendable (String?) -> Void,
+    _ completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) {
+    do { try DBusName.check(name, as: .bus) } catch {
+      return core.queue.async { completion(.failure(error)) }
+    }
+    let token = subscription.token
+    let last = LastOwner(handler)
+    let follow: @Sendable (DBusMessage) -> Void = { message in
+      if let change = NameChange(message) { last.tell(change.owner) }
+    }
+    start(subscription, NameChange.rule(name), onEnd, follow) { [weak core] result in
+      guard case .success = result, let core else { return completion(result) }
+      core.askOwner(of: name) { result in
+        if case .success(let owner) = result, !token.isCancelled { last.tell(owner) }
+        completion(result.map { _ in })
+      }
+    }
   }
 
   /// Owners of a name as a stream: the present one first. Only the latest waits for a slow reader.

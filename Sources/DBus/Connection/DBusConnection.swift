@@ -100,15 +100,21 @@ public final class DBusConnection: Sendable {
   ///
   /// Returns when the message is queued; the bus has not read it then.
   public func send(_ message: DBusMessage) async throws(DBusError) {
-    var message = message
-    message.expectsReply = false
     let result = await withCheckedContinuation { continuation in
-      core.queue.async { [core, message] in
-        continuation.resume(
-          returning: Result { () throws(DBusError) in _ = try core.send(message) })
-      }
+      send(message) { continuation.resume(returning: $0) }
     }
     try result.get()
+  }
+
+  /// Sends as ``send(_:)``; the completion runs once, on the queue.
+  public func send(
+    _ message: DBusMessage, completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) {
+    var message = message
+    message.expectsReply = false
+    core.queue.async { [core, message] in
+      completion(Result { () throws(DBusError) in _ = try core.send(message) })
+    }
   }
 
   /// Suspends until a completion was called, which a cancelled task hastens.

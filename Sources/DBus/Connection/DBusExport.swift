@@ -6,7 +6,7 @@ public final class DBusExport: Sendable {
   final class Token: Sendable {}
 
   public let path: ObjectPath
-  private let token: Token
+  let token: Token
   private let core: @Sendable () -> ConnectionCore?
 
   init(_ core: ConnectionCore, _ path: ObjectPath, _ token: Token) {
@@ -78,15 +78,31 @@ extension DBusConnection {
   public func export(
     _ interfaces: [DBusInterface], at path: ObjectPath, isObjectManager: Bool = false
   ) async throws(DBusError) -> DBusExport {
-    let token = DBusExport.Token()
-    let object = ObjectTree.Object(interfaces: interfaces, isManager: isObjectManager, token: token)
+    let export = DBusExport(core, path, DBusExport.Token())
     let result = await withCheckedContinuation { continuation in
-      core.queue.async { [core] in
-        continuation.resume(
-          returning: Result { () throws(DBusError) in try core.export(object, at: path) })
-      }
+      start(export, interfaces, isObjectManager) { continuation.resume(returning: $0) }
     }
     try result.get()
-    return DBusExport(core, path, token)
+    return export
+  }
+
+  /// Exports as ``export(_:at:isObjectManager:)``, without suspending; the completion runs once, on the queue.
+  public func export(
+    _ interfaces: [DBusInterface], at path: ObjectPath, isObjectManager: Bool = false,
+    completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) -> DBusExport {
+    let export = DBusExport(core, path, DBusExport.Token())
+    start(export, interfaces, isObjectManager, completion)
+    return export
+  }
+
+  private func start(
+    _ export: DBusExport, _ interfaces: [DBusInterface], _ isObjectManager: Bool,
+    _ completion: @escaping @Sendable (Result<Void, DBusError>) -> Void
+  ) {
+    let object = ObjectTree.Object(interfaces: interfaces, isManager: isObjectManager, token: export.token)
+    core.queue.async { [core, path = export.path] in
+      completion(Result { () throws(DBusError) in try core.export(object, at: path) })
+    }
   }
 }
