@@ -138,10 +138,12 @@ struct SignalTests {
     ]
     _ = try await sender.requestName("org.example.Later")
     try await sender.send(signal(1))
-    both[0].cancel()
     #expect(try await numbers.next() == 1)
+    both[0].cancel()
+    // The name is still followed for the other.
     try await sender.send(signal(2, member: "T"))
     #expect(try await numbers.next() == 2)
+    withExtendedLifetime(both) {}
   }
 
   @Test("Requests for names, their answers, and loss")

@@ -90,13 +90,14 @@ final class ConnectionCore: @unchecked Sendable {
       return completion(.failure(.invalid("only a method call that expects a reply is answered")))
     }
     guard !token.isCancelled else { return completion(.failure(.cancelled)) }
+    // The limit counts from before the peer can know of the call, and its timer is set by then.
+    let now = clock.now
+    let deadline = timeLimit.map { now + $0 }
+    if let deadline, end == nil { armTimer(for: deadline, now) }
     let serial: UInt32
     do { serial = try send(message) } catch { return completion(.failure(error)) }
     guard token.start(serial, self) else { return completion(.failure(.cancelled)) }
-    let now = clock.now
-    pending.insert(
-      serial, destination: message.destination, deadline: timeLimit.map { now + $0 }, completion)
-    armTimer(now)
+    pending.insert(serial, destination: message.destination, deadline: deadline, completion)
   }
 
   /// A call to the bus itself.
@@ -114,8 +115,7 @@ final class ConnectionCore: @unchecked Sendable {
 
   func cancel(_ serial: UInt32) { pending.take(serial)?(.failure(.cancelled)) }
 
-  private func armTimer(_ now: Duration) {
-    guard let deadline = pending.nextDeadline else { return }
+  private func armTimer(for deadline: Duration, _ now: Duration) {
     if let timer, timer.deadline <= deadline { return }
     timer?.handle.cancel()
     let handle = clock.schedule(after: max(.zero, deadline - now)) { [weak self] in
@@ -129,7 +129,7 @@ final class ConnectionCore: @unchecked Sendable {
     timer = nil
     let now = clock.now
     for completion in pending.expire(now) { completion(.failure(.timedOut)) }
-    armTimer(now)
+    if let deadline = pending.nextDeadline { armTimer(for: deadline, now) }
   }
 
   // MARK: Receiving
