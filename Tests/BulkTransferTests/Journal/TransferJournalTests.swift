@@ -18,7 +18,7 @@ struct TransferJournalTests {
       started: instant,
       updated: instant.addingTimeInterval(72),
       lastError: .init(code: .disconnected, message: "the link to bench-1 was lost"),
-      link: ["via": "gatt", "attMTU": "247"])
+      link: ["sessions": "1", "carrier": "gatt", "maximumWriteLength": "244", "radio": "virtual:/tmp/air"])
   }
 
   @Test("a record is written as the document shows, and read back equal")
@@ -137,7 +137,7 @@ struct TransferJournalTests {
       ),
       ("/home/me", "home/me", "objects is not valid: the path home/me/build/fw.hex is not absolute"),
       ("\"size\": 9", "\"size\": 10", "transferID does not belong"),
-      ("\"attMTU\": \"247\"", "\"attMTU\": 247", "link.attMTU is not text"),
+      ("\"sessions\": \"1\"", "\"sessions\": 1", "link.sessions is not text"),
       ("\"updated\"", "\"changed\"", "updated is missing"),
     ])
   func contradictions(old: String, new: String, message: String) throws {
