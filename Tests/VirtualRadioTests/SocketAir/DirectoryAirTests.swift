@@ -255,7 +255,8 @@ import Testing
     let phone = TestPhone(try folder.radio("phone", faults: owner == "phone" ? plan : ""))
     let peer = device.radio.peerID
     var ends: [RadioError.Code?] = []
-    for _ in 0..<2 {
+    while ends.count < 2 {
+      let began = folder.clock.now
       try phone.connect(peer)
       let handle = try phone.findCharacteristic(of: peer).handle
       let start = phone.log.all.count
@@ -271,7 +272,10 @@ import Testing
           }
         }
       }
-      ends.append(try phone.waitForEnd(of: peer, after: start)?.code)
+      let end = try phone.waitForEnd(of: peer, after: start)?.code
+      // A machine that stands still for so long loses links by itself.
+      if end == .supervisionTimeout, folder.clock.now - began >= AirLink.longestStall { continue }
+      ends.append(end)
     }
     #expect(ends == [.supervisionTimeout, .peerTerminated])
     try phone.connect(peer)
