@@ -127,30 +127,49 @@ final class AirConnection: Sendable {
     var buffer = [UInt8](repeating: 0, count: 65536)
     // Bounded, so that one busy connection does not starve the others.
     for _ in 0..<4 {
-      let count: Int?
-      do throws(SystemError) {
-        count = try UnixSocket.receive(into: &buffer, from: socket)
-      } catch {
-        return end(error.isReset ? nil : "\(error)")
-      }
-      guard let count else { return }
-      guard count > 0 else { return end(nil) }
-      var messages: [AirMessage] = []
-      var failure: AirProtocolError?
-      state.withLock { state in
-        state.decoder.append(buffer[..<count])
-        do throws(AirProtocolError) {
-          while let message = try state.decoder.next() { messages.append(message) }
-        } catch {
-          failure = error
-        }
-      }
-      if !messages.isEmpty, !state.withLock({ $0.isClosed || $0.closesWhenSent }) {
-        handler(.messages(messages))
-      }
-      if let failure { return end(failure.description) }
-      if count < buffer.count || state.withLock({ $0.isClosed }) { return }
+      guard let count = readOnce(&buffer), count == buffer.count, !state.withLock(\.isClosed) else { return }
     }
+  }
+
+  /// Reads what the other side has said before it went, its farewell above all, and ends.
+  private func readRest(_ reason: String) {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while !state.withLock(\.isClosed), readOnce(&buffer) != nil {}
+    end(reason)
+  }
+
+  /// Returns how much there was; nil: nothing now, or the end, which was told.
+  private func readOnce(_ buffer: inout [UInt8]) -> Int? {
+    let count: Int?
+    do throws(SystemError) {
+      count = try UnixSocket.receive(into: &buffer, from: socket)
+    } catch {
+      end(error.isReset ? nil : "\(error)")
+      return nil
+    }
+    guard let count else { return nil }
+    guard count > 0 else {
+      end(nil)
+      return nil
+    }
+    var messages: [AirMessage] = []
+    var failure: AirProtocolError?
+    state.withLock { state in
+      state.decoder.append(buffer[..<count])
+      do throws(AirProtocolError) {
+        while let message = try state.decoder.next() { messages.append(message) }
+      } catch {
+        failure = error
+      }
+    }
+    if !messages.isEmpty, !state.withLock({ $0.isClosed || $0.closesWhenSent }) {
+      handler(.messages(messages))
+    }
+    if let failure {
+      end(failure.description)
+      return nil
+    }
+    return count
   }
 
   // MARK: Writing, on the queue
@@ -159,7 +178,10 @@ final class AirConnection: Sendable {
     case done(wasHigh: Bool)
     case blocked
     case close
+    /// The other side does not do its part.
     case failed(String)
+    /// The other side takes nothing any more.
+    case lost(String)
   }
 
   private func flush() {
@@ -171,7 +193,7 @@ final class AirConnection: Sendable {
         do throws(SystemError) {
           count = try UnixSocket.send(state.outgoing[state.sent...], to: socket)
         } catch {
-          return .failed("\(error)")
+          return .lost("\(error)")
         }
         guard let count else { return block(&state) }
         state.sent += count
@@ -190,6 +212,7 @@ final class AirConnection: Sendable {
     case .blocked: break
     case .close: close()
     case .failed(let reason): end(reason)
+    case .lost(let reason): readRest(reason)
     }
   }
 
