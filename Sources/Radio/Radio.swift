@@ -87,6 +87,10 @@ public enum AdapterState: Sendable, Hashable {
   case unauthorized
   /// There, but switched off.
   case poweredOff
-  /// Ready; the only state in which commands are accepted. In all others they are ignored.
+  /// Ready; the only state in which commands are accepted.
+  ///
+  /// In all others, commands that have an answer of their own fail: those of the peripheral role with ``RadioError/Code/notPoweredOn``, requests
+  /// to a device with ``RadioError/Code/notConnected``, since there is no link. The rest are ignored, among them
+  /// connecting, which is over with the power.
   case poweredOn
 }

@@ -332,6 +332,35 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
   }
 
   @Test(arguments: RadioUnderTest.allCases)
+  func publishingWithoutPowerFails(_ kind: RadioUnderTest) throws {
+    let world = kind.makeWorld()
+    let device = try Device(world)
+    world.setPower(false, of: device.radio)
+    try device.expect("state") { event in
+      if case .adapterStateChanged(.poweredOff) = event { true } else { nil }
+    }
+    let radio = try device.peripheral
+    let start = device.log.count
+    let service = LocalService(
+      id: LocalServiceID(9), uuid: BluetoothUUID(UInt16(0xFFB0)), isPrimary: true, characteristics: [])
+    radio.addService(service)
+    radio.startAdvertising(Advertisement(localName: "D"))
+    radio.publishChannel(requiresEncryption: false)
+    let codes: [RadioError.Code] = [
+      try device.expect("service", after: start) { event in
+        if case .serviceAdded(service.id, .failure(let error)) = event { error.code } else { nil }
+      },
+      try device.expect("advertising", after: start) { event in
+        if case .advertisingStarted(.failure(let error)) = event { error.code } else { nil }
+      },
+      try device.expect("PSM", after: start) { event in
+        if case .channelPublished(.failure(let error)) = event { error.code } else { nil }
+      },
+    ]
+    #expect(codes == Array(repeating: .notPoweredOn, count: 3))
+  }
+
+  @Test(arguments: RadioUnderTest.allCases)
   func aReleasedCentralLeavesItsLinks(_ kind: RadioUnderTest) throws {
     let world = kind.makeWorld()
     let phone = Phone(world)

@@ -13,7 +13,7 @@ struct AnsweringPeripheral {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 final class Notebook: NSObject, CBPeripheralManagerDelegate {
   private static let longestNote = 400

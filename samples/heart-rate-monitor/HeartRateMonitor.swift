@@ -18,7 +18,7 @@ struct HeartRateMonitor {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 enum ID {
   static let heartRate = CBUUID(string: "180D")

@@ -16,7 +16,7 @@ struct HeartRateSensor {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 /// The manager calls its delegate on the main queue.
 @MainActor

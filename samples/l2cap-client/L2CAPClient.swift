@@ -17,7 +17,7 @@ struct L2CAPClient {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 final class Client: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate, StreamDelegate {
   private static let service = CBUUID(string: "5AE0B000-6563-686F-0000-000000000000")

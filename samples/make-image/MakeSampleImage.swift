@@ -18,14 +18,14 @@ struct MakeSampleImage {
     do {
       try run(Array(CommandLine.arguments.dropFirst()))
     } catch {
-      FileHandle.standardError.write(Data("make-sample-image: \(error)\n".utf8))
+      try? FileHandle.standardError.write(contentsOf: Data("make-sample-image: \(error)\n".utf8))
       exit(1)
     }
   }
 
   private static func run(_ arguments: [String]) throws(TransferError) {
     if arguments == ["--help"] {
-      FileHandle.standardOutput.write(Data(usage.utf8))
+      try? FileHandle.standardOutput.write(contentsOf: Data(usage.utf8))
       return
     }
     var (size, seed) = (SampleImage.defaultSize, SampleImage.defaultSeed)

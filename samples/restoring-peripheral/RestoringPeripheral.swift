@@ -19,7 +19,7 @@ struct RestoringPeripheral {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 // Sendable: everything happens on the main queue.
 final class Counter: NSObject, CBPeripheralManagerDelegate, @unchecked Sendable {

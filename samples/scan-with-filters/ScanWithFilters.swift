@@ -23,7 +23,7 @@ struct ScanWithFilters {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 final class Scanner: NSObject, CBCentralManagerDelegate {
   /// Weaker than this is too far away to be worth a connection; dBm.

@@ -20,7 +20,7 @@ struct SeveralPeripherals {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 final class Listener: NSObject, CBCentralManagerDelegate, CBPeripheralDelegate {
   private static let heartRate = CBUUID(string: "180D")

@@ -19,7 +19,7 @@ struct WriteFlowControl {
 }
 
 /// Prints a line at once, also into a pipe.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }
 
 enum ID {
   static let service = CBUUID(string: "5AE0A000-6E6F-7465-626F-6F6B00000000")

@@ -11,6 +11,7 @@ extension CBPeripheral {
     session.withLock { session in
       if let name { session.deviceName = name }
       var link = PeripheralSession.Link(client: client)
+      link.requests = RequestQueue(from: session.nextRequest)
       if let remembered = session.remembered {
         session.remembered = nil
         link.database = remembered
@@ -28,8 +29,8 @@ extension CBPeripheral {
   func endLink() {
     // Objects of the link are let go of outside the lock.
     let (link, remembered) = session.withLock { session in
-      defer { (session.link, session.remembered, session.resubscriptions) = (nil, nil, []) }
-      return (session.link, session.remembered)
+      defer { (session.remembered, session.resubscriptions) = (nil, []) }
+      return (session.takeLink(), session.remembered)
     }
     link?.database.end()
     remembered?.end()
@@ -37,10 +38,7 @@ extension CBPeripheral {
 
   /// The link was lost and may be made again: pending requests are forgotten, and the attributes handed over.
   func pauseLink() -> RemoteDatabase? {
-    let (link, resubscriptions) = session.withLock { session in
-      defer { session.link = nil }
-      return (session.link, session.resubscriptions)
-    }
+    let (link, resubscriptions) = session.withLock { ($0.takeLink(), $0.resubscriptions) }
     link?.database.pause()
     for characteristic in resubscriptions { characteristic.contents.withLock { $0.isNotifying = true } }
     return link?.database

@@ -48,8 +48,9 @@ extension CentralCore {
 
   private func pair(_ id: PeerID, in phase: Phase) -> (CBCentralManager, CBPeripheral)? {
     state.withLock { state in
-      guard let manager = state.manager, let peer = state.peers[id], peer.phase == phase,
-        let peripheral = peer.object
+      // The manager comes last: where the last reference to it went with the lock held, its end would wait for that lock.
+      guard let peer = state.peers[id], peer.phase == phase, let peripheral = peer.object,
+        let manager = state.manager
       else { return nil }
       return (manager, peripheral)
     }
@@ -87,7 +88,10 @@ extension CentralCore {
 
   private func discovered(_ sighting: Sighting) {
     let found = state.withLock { state -> (CBCentralManager, CBPeripheral)? in
-      guard state.isScanning, let manager = state.manager else { return nil }
+      // What an earlier scan has seen is not told as a hit of this one.
+      guard state.isScanning, state.scan?.filter.matches(sighting.advertisement) != false,
+        let manager = state.manager
+      else { return nil }
       return (manager, object(for: sighting.peer, name: sighting.advertisement.localName, &state))
     }
     guard let (manager, peripheral) = found else { return }
@@ -116,7 +120,7 @@ extension CentralCore {
       guard state.adapter == .poweredOn, let client = state.client else { return nil }
       switch state.peers[id]?.phase {
       case .connecting:
-        guard let manager = state.manager, let peripheral = state.peers[id]?.object else {
+        guard let peripheral = state.peers[id]?.object else {
           abandonPending(id, &state)
           return nil
         }
@@ -127,7 +131,7 @@ extension CentralCore {
         }
         state.peers[id]?.phase = .connected
         changedByPeer()
-        return (manager, peripheral)
+        return state.manager.map { ($0, peripheral) }
       case .idle, nil:
         // Nobody wants this link (any more).
         state.peers[id, default: Peer()].phase = .closing(reconnect: false, isReported: false)

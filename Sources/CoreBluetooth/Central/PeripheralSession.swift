@@ -44,6 +44,9 @@ struct PeripheralSession: Sendable {
   /// dBm.
   var rssi: Int?
   var link: Link?
+  /// The number of the first request of the next link. Numbers go on from link to link: where one adapter's link serves other
+  /// managers too, it outlives this manager's use of it, and so may an answer to what was asked before.
+  private(set) var nextRequest: UInt32 = 0
   /// The attributes of the link before, while the manager makes the next one by itself.
   var remembered: RemoteDatabase?
   /// What notified in a former run, until the first link of this one.
@@ -52,6 +55,14 @@ struct PeripheralSession: Sendable {
   init(knownName: String?) { advertisedName = knownName }
 
   var name: String? { deviceName ?? advertisedName }
+
+  /// Takes the link out, if there is one.
+  mutating func takeLink() -> Link? {
+    guard let link else { return nil }
+    nextRequest = link.requests.next
+    self.link = nil
+    return link
+  }
 
   /// The radio, if there is a link that takes commands.
   var openClient: (any CentralRadio)? { link?.takesCommands == true ? link?.client : nil }

@@ -10,9 +10,12 @@ struct RequestQueue<Request: Sendable>: Sendable {
 
   private var entries: [UInt32: Entry] = [:]
   /// The number of the oldest request that may be unanswered.
-  private var head: UInt32 = 0
+  private var head: UInt32
   /// The number of the next request.
-  private var next: UInt32 = 0
+  private(set) var next: UInt32
+
+  /// Makes a queue without requests; `first` is the number of the first one.
+  init(from first: UInt32 = 0) { (head, next) = (first, first) }
 
   /// Appends a request that the radio will answer, and returns its number.
   mutating func append(_ request: Request) -> UInt32 { append(Entry(request: request)) }

@@ -12,7 +12,8 @@ public struct CBLogHandler: Sendable {
 
   /// Writes to standard error.
   public static let standardError = CBLogHandler { line in
-    FileHandle.standardError.write(Data("CoreBluetooth: \(line)\n".utf8))
+    // The form without `try` traps where standard error is closed or its disk is full; a line of the log is not worth a program.
+    try? FileHandle.standardError.write(contentsOf: Data("CoreBluetooth: \(line)\n".utf8))
   }
 
   /// A command that was dropped because of how it was given.

@@ -6,6 +6,7 @@ extension PeripheralCore {
   /// Whom to tell: the manager, and its delegate where it has one.
   typealias Audience = (manager: CBPeripheralManager, delegate: PeripheralManagerDelegateReference)
 
+  /// Load them last, and return them: where the last reference to the manager went with the lock held, its end would wait for that lock.
   func listeners(in state: State) -> Audience? { state.manager.map { ($0, state.delegate) } }
 
   private var currentAudience: Audience? { state.withLock { listeners(in: $0) } }
@@ -96,8 +97,13 @@ extension PeripheralCore {
 
   private func serviceAdded(_ id: LocalServiceID, _ result: Result<Void, RadioError>) {
     let added = state.withLock { state -> (Audience, CBMutableService)? in
-      guard let service = state.database.service(id), let audience = listeners(in: state) else { return nil }
+      guard let service = state.database.service(id) else { return nil }
       let isRestored = state.restoration.unanswered.remove(id) != nil
+      if isRestored, result.failure?.code == .notPoweredOn {
+        // For the program the service is there: it is published with the next power.
+        state.restoration.postponed.insert(id)
+        return nil
+      }
       if result.failure != nil {
         state.database.remove(id)
         state.published[id] = nil
@@ -105,7 +111,7 @@ extension PeripheralCore {
       } else if isRestored {
         return nil
       }
-      return (audience, service)
+      return listeners(in: state).map { ($0, service) }
     }
     guard let ((manager, delegate), service) = added else { return }
     delegate.object?.peripheralManager(manager, didAdd: service, error: result.failure?.cbError)
@@ -184,9 +190,7 @@ extension PeripheralCore {
 
   private func subscription(_ peer: PeerID, _ id: LocalCharacteristicID, isSubscribed: Bool) {
     let change = state.withLock { state -> (Audience, CBCentral, CBMutableCharacteristic)? in
-      guard let characteristic = state.database.characteristic(id), let audience = listeners(in: state) else {
-        return nil
-      }
+      guard let characteristic = state.database.characteristic(id) else { return nil }
       let central = central(peer, &state)
       let hasChanged = characteristic.contents.withLock { contents -> Bool in
         let wasSubscribed = contents.subscribedCentrals.contains { $0 === central }
@@ -198,7 +202,7 @@ extension PeripheralCore {
         }
         return true
       }
-      return hasChanged ? (audience, central, characteristic) : nil
+      return hasChanged ? listeners(in: state).map { ($0, central, characteristic) } : nil
     }
     guard let ((manager, delegate), central, characteristic) = change else { return }
     changedByPeer()

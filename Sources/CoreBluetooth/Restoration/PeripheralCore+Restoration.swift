@@ -30,6 +30,8 @@ extension PeripheralCore {
     fileprivate var isDeclined = false
     /// Services that the radio was given and has not answered.
     var unanswered: Set<LocalServiceID> = []
+    /// Services that the radio was given when Bluetooth had gone off already.
+    var postponed: Set<LocalServiceID> = []
     /// Whether the radio was asked to advertise and has not answered.
     var isAdvertisingUnanswered = false
   }
@@ -139,14 +141,19 @@ extension PeripheralCore {
     recorder?.save(SavedPeripheral(services: [], advertisement: nil))
   }
 
-  /// Gives the radio what waits for the first `poweredOn`; returns the subscriptions that went with the former run.
+  /// Gives the radio what waits for the first `poweredOn`, or met an adapter that was off again; returns the subscriptions that went with the former run.
   func resumeRestored(_ state: inout State) -> [Subscription] {
-    guard state.restoration.isAwaited, let client = state.client else { return [] }
+    guard let client = state.client else { return [] }
+    let (isAwaited, postponed) = (state.restoration.isAwaited, state.restoration.postponed)
     state.restoration.isAwaited = false
-    for service in state.restoration.services {
+    state.restoration.postponed = []
+    for service in state.restoration.services where isAwaited || postponed.contains(service.id) {
+      // What the program has removed since, or went with the adapter, stays away.
+      guard state.published[service.id] != nil else { continue }
       state.restoration.unanswered.insert(service.id)
       client.addService(service)
     }
+    guard isAwaited else { return [] }
     if state.advertising == .restored, let advertised = state.advertised {
       state.restoration.isAdvertisingUnanswered = true
       client.startAdvertising(advertised.budget.advertisement)

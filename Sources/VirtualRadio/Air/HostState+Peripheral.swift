@@ -5,9 +5,13 @@ internal import Radio
 extension HostState {
   /// PSMs that are given out: those that a specification may not assign (Core Vol 3 Part A 4.22).
   private static let dynamicPSMs: ClosedRange<PSM> = 0x0080...0x00FF
+  /// The answer to a command that met an adapter which is not on.
+  private static let poweredDown = RadioError(.notPoweredOn, "Bluetooth is not on")
 
   func addService(_ service: LocalService, _ client: UInt64, _ adapter: Adapter) {
-    guard adapter.isOn else { return }
+    guard adapter.isOn else {
+      return post(.serviceAdded(service.id, .failure(Self.poweredDown)), to: client, of: adapter)
+    }
     do {
       let handles = try adapter.table.add(service, client: client)
       replaceTable(of: adapter, changed: handles)
@@ -34,7 +38,10 @@ extension HostState {
   }
 
   func startAdvertising(_ advertisement: Advertisement, _ client: UInt64, _ adapter: Adapter) {
-    guard adapter.isOn, adapter.peripherals[client] != nil else { return }
+    guard adapter.peripherals[client] != nil else { return }
+    guard adapter.isOn else {
+      return post(.advertisingStarted(.failure(Self.poweredDown)), to: client, of: adapter)
+    }
     guard adapter.peripherals[client]?.advertisement == nil else {
       let error = RadioError(.alreadyAdvertising, "this client is advertising already")
       return post(.advertisingStarted(.failure(error)), to: client, of: adapter)
@@ -96,7 +103,9 @@ extension HostState {
   }
 
   func publishChannel(requiresEncryption: Bool, _ client: UInt64, _ adapter: Adapter) {
-    guard adapter.isOn else { return }
+    guard adapter.isOn else {
+      return post(.channelPublished(.failure(Self.poweredDown)), to: client, of: adapter)
+    }
     guard let psm = Self.dynamicPSMs.first(where: { adapter.publishedChannels[$0] == nil }) else {
       let error = RadioError(.outOfSpace, "all \(Self.dynamicPSMs.count) PSMs are published")
       return post(.channelPublished(.failure(error)), to: client, of: adapter)

@@ -104,17 +104,17 @@ import Testing
     ]
     rig.manager.scanForPeripherals(withServices: [CBUUID(string: "180D")], options: options)
     #expect(rig.manager.isScanning)
-    await rig.post(rig.sighting(), rig.sighting(nil))
+    let service = BluetoothUUID(0x180D as UInt16)
+    await rig.post(rig.sighting(services: [service]), rig.sighting(nil, services: [service]))
     rig.recorder.react { [manager = rig.manager] _ in manager.stopScan() }
-    await rig.post(rig.sighting(), rig.sighting())
+    await rig.post(rig.sighting(services: [service]), rig.sighting(services: [service]))
     #expect(!rig.manager.isScanning)
     #expect(
       rig.recorder.lines.all
         == ["state poweredOn", "discovered bench -40", "discovered bench -40", "discovered bench -40"])
     #expect(rig.recorder.peripherals.count == 1)
     let filter = ScanFilter(
-      services: [BluetoothUUID(0x180D as UInt16)], solicitedServices: [BluetoothUUID(0x180F as UInt16)],
-      allowDuplicates: true)
+      services: [service], solicitedServices: [BluetoothUUID(0x180F as UInt16)], allowDuplicates: true)
     #expect(rig.central.commands == [.startScan(filter), .stopScan])
   }
 

@@ -1,6 +1,8 @@
 import CoreBluetooth
+import Dispatch
 import Radio
 import Testing
+import VirtualRadio
 
 /// Advertising, power, channels, and the end of a peripheral manager.
 @Suite(.timeLimit(.minutes(15))) struct PeripheralManagerTests {
@@ -74,6 +76,39 @@ import Testing
     // Off keeps the services; below that they are gone and are added anew.
     #expect(rig.peripheral.commands.count == (state == .poweredOff ? 0 : 1))
     #expect(rig.manager.state == .poweredOn)
+  }
+
+  /// Commands that the program gives before it has heard that Bluetooth is off.
+  @Test func whatCrossesALossOfPowerIsAnswered() throws {
+    let clock = VirtualClock(.lockStep)
+    let air = VirtualAir(clock: clock, link: LinkParameters())
+    let radio = air.makeRadio(name: "device")
+    let recorder = PeripheralRecorder()
+    let queue = DispatchQueue(label: "device")
+    let example = LocalExample()
+    // Nothing is told before the reaction is there.
+    queue.suspend()
+    let manager = CBPeripheralManager(
+      delegate: recorder, queue: queue, options: [CBManagerOptionRadioKey: radio])
+    recorder.react { line in
+      guard line == "state poweredOn" else { return }
+      air.setPower(.poweredOff, of: radio)
+      manager.add(example.service)
+      manager.startAdvertising(nil)
+      manager.publishL2CAPChannel(withEncryption: false)
+    }
+    queue.resume()
+    let answers = ["added 1234 error 3", "advertising false error 3", "published 0 error 3"]
+    #expect(try clock.run(until: { recorder.lines.all.count == 5 }, within: .seconds(60)))
+    #expect(recorder.lines.take() == ["state poweredOn", "state poweredOff"] + answers)
+    recorder.react(nil)
+    // The same commands once more, with power.
+    air.setPower(.poweredOn, of: radio)
+    #expect(try clock.run(until: { manager.state == .poweredOn }, within: .seconds(60)))
+    manager.add(example.service)
+    manager.startAdvertising(nil)
+    #expect(try clock.run(until: { manager.isAdvertising }, within: .seconds(60)))
+    #expect(recorder.lines.all == ["state poweredOn", "added 1234", "advertising true"])
   }
 
   @Test func publishesChannels() async throws {

@@ -66,6 +66,32 @@ import Testing
     #expect(program.manager?.isAdvertising == true)
   }
 
+  /// Bluetooth that goes off again before it has taken what is restored.
+  @Test func whatMeetsNoPowerIsPublishedWithTheNext() async throws {
+    let program = RestoringPeripheral()
+    try await program.start()
+    try await publishEverything(program)
+    program.stop()
+    try await program.start()
+    let given = try program.added()
+    try #require(given.count == 2)
+    let powerless = RadioError(.notPoweredOn)
+    try await program.post(
+      .serviceAdded(given[0].id, .success(())), .adapterStateChanged(.poweredOff),
+      .serviceAdded(given[1].id, .failure(powerless)))
+    #expect(try program.added() == given)
+    try await program.post(.adapterStateChanged(.poweredOn))
+    #expect(try program.added() == given + [given[1]])
+    try await program.post(.serviceAdded(given[1].id, .success(())))
+    // Once.
+    try await program.post(.adapterStateChanged(.poweredOff), .adapterStateChanged(.poweredOn))
+    #expect(try program.added().count == 3)
+    #expect(!program.recorder.lines.all.contains { $0.hasPrefix("added") })
+    program.stop()
+    try await program.start()
+    #expect(try program.added().count == 2)
+  }
+
   @Test func whatIsRestoredIsThereInTheCallback() async throws {
     let program = RestoringPeripheral()
     try await program.start()

@@ -32,11 +32,13 @@ final class CentralRig: Sendable {
     await drain()
   }
 
-  func sighting(_ name: String? = "bench", of peer: PeerID? = nil) -> CentralEvent {
+  func sighting(
+    _ name: String? = "bench", of peer: PeerID? = nil, services: [BluetoothUUID] = []
+  ) -> CentralEvent {
     .discovered(
       Sighting(
-        peer: peer ?? self.peer, advertisement: Advertisement(localName: name), rssi: -40, isConnectable: true
-      ))
+        peer: peer ?? self.peer, advertisement: Advertisement(localName: name, services: services), rssi: -40,
+        isConnectable: true))
   }
 
   /// The device's object, found by a scan.
