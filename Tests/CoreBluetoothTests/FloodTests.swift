@@ -80,6 +80,78 @@ import Testing
     }
   }
 
+  /// A radio tells of a device once a scan; one that was left out would never be heard of.
+  @Test(arguments: [false, true])
+  func aScanBeginsAnewWhereSightingsWereLeftOut(allowsDuplicates: Bool) async throws {
+    let rig = try await CentralRig(holds: false)
+    rig.manager.scanForPeripherals(
+      withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: allowsDuplicates])
+    let scan = FakeCentral.Command.startScan(ScanFilter(allowDuplicates: allowsDuplicates))
+    #expect(rig.central.takeCommands() == [scan])
+    let most = CentralIntakeRules.mostSightings
+    for (surplus, isOn) in [(0, true), (100, true), (100, true), (100, false)] {
+      rig.queue.queue.suspend()
+      for _ in 0..<most + surplus { rig.central.post(rig.sighting()) }
+      if !isOn { rig.manager.stopScan() }
+      rig.queue.queue.resume()
+      await rig.drain()
+      let again = surplus > 0 && isOn && !allowsDuplicates
+      #expect(rig.central.takeCommands() == (isOn ? again ? [scan] : [] : [.stopScan]))
+    }
+  }
+
+  /// The program does not know of the link, and is not told of its end.
+  @Test func aFloodDuringTheComparisonEndsTheLinkToo() async throws {
+    let rig = try await CentralRig()
+    let (peripheral, _) = try await rig.explored(options: [
+      CBConnectPeripheralOptionEnableAutoReconnect: true
+    ])
+    let recorder = ReconnectionRecorder()
+    rig.manager.delegate = recorder
+    await rig.post(.disconnected(rig.peer, RadioError(.supervisionTimeout), at: .zero))
+    await rig.post(.connected(rig.peer, name: nil))
+    try #require(rig.takeRequests().count == 1)
+    rig.queue.queue.suspend()
+    for _ in 0...CentralIntakeRules.mostNotifications { rig.central.post(.notified(rig.peer, 3, Data())) }
+    rig.queue.queue.resume()
+    await rig.drain()
+    #expect(rig.central.takeCommands() == [.cancel(rig.peer)])
+    await rig.post(.disconnected(rig.peer, nil, at: .zero))
+    #expect(rig.central.takeCommands() == [.connect(rig.peer)])
+    #expect(recorder.lines.all == ["disconnected, connecting, reconnecting error 6"])
+    rig.central.setScript(FakeDatabase.script(rig.peer))
+    await rig.post(.connected(rig.peer, name: nil))
+    #expect(peripheral.state == .connected)
+    // Its end is no longer the flood's.
+    rig.manager.cancelPeripheralConnection(peripheral)
+    await rig.post(.disconnected(rig.peer, nil, at: .zero))
+    #expect(recorder.lines.all.last == "disconnected, disconnected, for good")
+  }
+
+  @Test func channelsThatDoNotFitEnd() async throws {
+    final class Channels: @unchecked Sendable {
+      // Changed by one thread.
+      var all: [Weakly] = []
+      struct Weakly { weak var channel: FakeChannel? }
+    }
+    let rig = try await PeripheralRig()
+    let most = PeripheralIntakeRules.mostChannels
+    for _ in 0..<2 {
+      let channels = Channels()
+      rig.queue.queue.suspend()
+      for _ in 0..<most + 10 {
+        let channel = FakeChannel(psm: 0x80, peer: rig.central)
+        channels.all.append(Channels.Weakly(channel: channel))
+        rig.peripheral.post(.channelOpened(central: rig.central, 0x80, channel))
+      }
+      #expect(channels.all.map { $0.channel != nil } == (0..<most + 10).map { $0 < most })
+      rig.queue.queue.resume()
+      await rig.drain()
+      #expect(rig.recorder.lines.take() == Array(repeating: "channel 128", count: most))
+      rig.recorder.letGo()
+    }
+  }
+
   @Test func writesWithoutResponseThatDoNotFitAreDroppedWithAWord() async throws {
     let rig = try await PeripheralRig()
     let local = try await rig.add(LocalExample().service)

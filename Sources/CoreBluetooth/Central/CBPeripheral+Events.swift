@@ -89,7 +89,10 @@ extension CBPeripheral {
       defer { session.link?.modified = [] }
       return (session.link?.modified ?? [], session.delegate)
     }
-    if !gone.isEmpty { delegate.object?.peripheral(self, didModifyServices: gone) }
+    guard !gone.isEmpty else { return }
+    // What the program has asked for in the callback before is durable before this one.
+    core.saveChanges()
+    delegate.object?.peripheral(self, didModifyServices: gone)
   }
 
   func notified(_ handle: AttributeHandle, _ value: Data) {
@@ -149,6 +152,8 @@ extension CBPeripheral {
   /// Tells of requests that failed here and whose turn it is.
   func deliverFailures() {
     while let (request, error) = session.withLock({ $0.link?.requests.popFailure() }) {
+      // What the program has asked for in the callback before is durable before this one.
+      core.saveChanges()
       tell(request, error)
     }
   }

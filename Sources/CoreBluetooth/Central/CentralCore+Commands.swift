@@ -91,7 +91,9 @@ extension CentralCore {
       guard let peer = state.peers[id], peer.object === peripheral else { return .foreignPeripheral }
       changed()
       switch peer.phase {
-      case .idle: break
+      case .idle:
+        // Nothing is there to end, but the link that was lost is not made again.
+        if state.disconnection?.peer == id { state.disconnection?.isCancelled = true }
       case .waiting:
         close(peripheral, &state)
         // The radio knows of nothing that could end.

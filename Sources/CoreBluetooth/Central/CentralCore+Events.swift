@@ -13,6 +13,7 @@ extension CentralCore {
       intake.handled(event)
       handle(event)
     case .overrun(let id): overrun(id)
+    case .missed: missed()
     case .connectedAlready(let id):
       guard let (manager, peripheral) = pair(id, in: .connected) else { return }
       delegate?.centralManager(manager, didConnect: peripheral)
@@ -186,12 +187,16 @@ extension CentralCore {
         return (state.manager, object.map { .failedToConnect($0) } ?? .untold(nil))
       case .checking:
         state.peers[id]?.phase = .connecting
+        state.peers[id]?.failure = nil
         if state.peers[id]?.options.reconnects != true { state.peers[id]?.kept = nil }
+        // With the same lock: a cancellation always meets a radio that has something to cancel.
+        if object != nil { state.client?.connect(id) }
         return (nil, object.map { .stillReconnecting($0) } ?? .untold(nil))
       case .connected:
         let error = error ?? state.peers[id]?.failure
         let mayReconnect = error != nil && state.peers[id]?.options.reconnects == true
         finish(id, &state)
+        if mayReconnect, object != nil { state.disconnection = Disconnection(peer: id) }
         let end = object.map { End.disconnected($0, error?.cbError, mayReconnect: mayReconnect) }
         return (state.manager, end ?? .untold(nil))
       case .closing(let reconnect, let isReported):
@@ -206,7 +211,6 @@ extension CentralCore {
     case .untold(let peripheral): peripheral?.endLink()
     case .stillReconnecting(let peripheral):
       if let database = peripheral.pauseLink() { peripheral.remember(database) }
-      state.withLock { if $0.peers[id]?.phase == .connecting { $0.client?.connect(id) } }
     case .failedToConnect(let peripheral):
       peripheral.endLink()
       guard let manager else { return }
@@ -219,7 +223,7 @@ extension CentralCore {
     case .disconnected(let peripheral, let error, true):
       let database = peripheral.pauseLink() ?? RemoteDatabase()
       guard let manager else { return database.end() }
-      state.withLock { $0.disconnection = Disconnection(peer: id, database: database) }
+      state.withLock { $0.disconnection?.database = database }
       if let delegate {
         delegate.centralManager(manager, didDisconnectPeripheral: peripheral, error: error)
       } else {
@@ -239,7 +243,7 @@ extension CentralCore {
   func reconnect(_ peripheral: CBPeripheral) -> Bool {
     let id = peripheral.peer
     let database = state.withLock { state -> RemoteDatabase? in
-      guard state.disconnection?.peer == id, let database = state.disconnection?.database,
+      guard let end = state.disconnection, end.peer == id, !end.isCancelled, let database = end.database,
         state.adapter == .poweredOn, let client = state.client, let peer = state.peers[id],
         peer.object === peripheral, peer.phase == .idle
       else { return nil }
@@ -267,7 +271,10 @@ extension CentralCore {
   /// Notifications of a device were lost here: ends its link, so that the program learns of the gap.
   private func overrun(_ id: PeerID) {
     let isEnding = state.withLock { state in
-      guard let peer = state.peers[id], peer.phase == .connected else { return false }
+      // Where the program does not know of the link yet, it does not learn of its end either: the next one is compared anew.
+      guard let peer = state.peers[id], peer.phase == .connected || peer.phase == .checking else {
+        return false
+      }
       state.peers[id]?.failure = RadioError(
         .outOfSpace, "the program did not take the device's notifications")
       peer.object?.session.withLock { $0.link?.takesCommands = false }
@@ -278,6 +285,16 @@ extension CentralCore {
       log.note(
         "More than \(CentralIntakeRules.mostNotifications) notifications of a device wait for the manager's queue: its link ends."
       )
+    }
+  }
+
+  /// Sightings were lost here, which the radio takes for told: begins the scan anew, so that those devices come once more.
+  private func missed() {
+    state.withLock { state in
+      guard state.isScanning, state.adapter == .poweredOn, let filter = state.scan?.filter,
+        !filter.allowDuplicates
+      else { return }
+      state.client?.startScan(filter)
     }
   }
 

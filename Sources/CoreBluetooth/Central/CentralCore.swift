@@ -14,6 +14,8 @@ final class CentralCore: Sendable {
     case radio(CentralEvent)
     /// More notifications of that device wait than may: the next one was dropped.
     case overrun(PeerID)
+    /// More sightings wait than may: from here on some were dropped.
+    case missed
     /// The program has asked for a connection that is there.
     case connectedAlready(PeerID)
     /// A request of that device has failed before the radio heard of it.
@@ -64,6 +66,8 @@ final class CentralCore: Sendable {
     let peer: PeerID
     /// What is known of the device, where its link is to be made again unless the delegate has the method that excludes that.
     var database: RemoteDatabase?
+    /// Whether the program has cancelled the connection since the link has ended.
+    var isCancelled = false
   }
 
   struct State: Sendable {
@@ -130,6 +134,7 @@ final class CentralCore: Sendable {
         switch intake.take(event) {
         case .taken: inbox.post(.radio(event))
         case .overrun(let peer): inbox.post(.overrun(peer))
+        case .missed: inbox.post(.missed)
         case .dropped: break
         }
       }

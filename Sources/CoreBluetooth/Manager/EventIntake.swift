@@ -28,18 +28,21 @@ protocol EventIntakeRules: Sendable {
 struct CentralIntakeRules: EventIntakeRules {
   /// Notifications of one device: at 512 octets, 16 MiB.
   static let mostNotifications = 32_768
-  /// Sightings: they come again, so those beyond are dropped.
+  /// Sightings: those beyond are dropped, and the scan begins anew when there is room, so that they come again.
   static let mostSightings = 4_096
 
   enum Admission: Equatable, Sendable {
     case taken
     case dropped
+    /// Dropped, and the first sighting since there was room.
+    case missed
     /// The first notification of that device that cannot be kept: its link must end, or a gap would stay unseen.
     case overrun(PeerID)
   }
 
   private var notifications: [PeerID: Int] = [:]
   private var sightings = 0
+  private var hasMissed = false
   /// Devices of which nothing is taken any more until their link has ended.
   private var overrun: Set<PeerID> = []
 
@@ -54,7 +57,11 @@ struct CentralIntakeRules: EventIntakeRules {
       }
       notifications[peer] = count + 1
     case .discovered:
-      guard sightings < Self.mostSightings else { return .dropped }
+      guard sightings < Self.mostSightings else {
+        defer { hasMissed = true }
+        return hasMissed ? .dropped : .missed
+      }
+      hasMissed = false
       sightings += 1
     case .disconnected(let peer, _, _): overrun.remove(peer)
     case .adapterStateChanged(let state): if state != .poweredOn { overrun = [] }
@@ -78,6 +85,8 @@ struct CentralIntakeRules: EventIntakeRules {
 struct PeripheralIntakeRules: EventIntakeRules {
   /// Writes without response: at 512 octets, 16 MiB. Those beyond are dropped, as the Attribute Protocol allows (Core Vol 3 Part F 3.4.5.3).
   static let mostCommands = 32_768
+  /// Channels that centrals have opened. Those beyond are dropped, which ends them.
+  static let mostChannels = 64
 
   enum Admission: Equatable, Sendable {
     case taken
@@ -88,19 +97,30 @@ struct PeripheralIntakeRules: EventIntakeRules {
 
   private var commands = 0
   private var isOverrun = false
+  private var channels = 0
 
   mutating func take(_ event: PeripheralEvent) -> Admission {
-    guard case .write(_, _, _, needsResponse: false) = event else { return .taken }
-    guard commands < Self.mostCommands else {
-      defer { isOverrun = true }
-      return isOverrun ? .dropped : .overrun
+    switch event {
+    case .write(_, _, _, needsResponse: false):
+      guard commands < Self.mostCommands else {
+        defer { isOverrun = true }
+        return isOverrun ? .dropped : .overrun
+      }
+      isOverrun = false
+      commands += 1
+    case .channelOpened:
+      guard channels < Self.mostChannels else { return .dropped }
+      channels += 1
+    default: break
     }
-    isOverrun = false
-    commands += 1
     return .taken
   }
 
   mutating func handled(_ event: PeripheralEvent) {
-    if case .write(_, _, _, needsResponse: false) = event { commands -= 1 }
+    switch event {
+    case .write(_, _, _, needsResponse: false): commands -= 1
+    case .channelOpened: channels -= 1
+    default: break
+    }
   }
 }

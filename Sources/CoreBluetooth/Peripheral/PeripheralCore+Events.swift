@@ -92,7 +92,11 @@ extension PeripheralCore {
     }
     if new == .poweredOn { changed() }
     if let (manager, delegate) = audience { delegate.object?.peripheralManagerDidUpdateState(manager) }
-    for (peer, characteristic) in lost { subscription(peer, characteristic, isSubscribed: false) }
+    for (peer, characteristic) in lost {
+      // As in handle(_:), for each callback of several.
+      saveChanges()
+      subscription(peer, characteristic, isSubscribed: false)
+    }
   }
 
   private func serviceAdded(_ id: LocalServiceID, _ result: Result<Void, RadioError>) {

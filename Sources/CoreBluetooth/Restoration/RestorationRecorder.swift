@@ -118,27 +118,33 @@ final class RestorationRecorder<Contents: SavedContents>: Sendable {
   ///
   /// Returns after a write that another thread has begun. `waits`: whether what may be written later is left for then.
   func saveMarked(waits: Bool = true, _ snapshot: () -> Contents?) {
-    writing.withLock { _ in
+    let line = writing.withLock { _ -> String? in
       let isMarked = state.withLock { state in
         defer { state.isMarked = false }
         return state.isMarked || !waits && state.later != nil
       }
-      if isMarked, let contents = snapshot() { write(contents) }
+      return isMarked ? snapshot().flatMap { write($0) } : nil
     }
+    if let line { log.note(line) }
   }
 
   /// Makes the file tell `contents`, unless it does; durable when it returns, or the log has a line.
-  func save(_ contents: Contents) { writing.withLock { _ in write(contents) } }
+  func save(_ contents: Contents) {
+    if let line = writing.withLock({ _ in write(contents) }) { log.note(line) }
+  }
 
-  private func write(_ contents: Contents) {
-    let isKnown = state.withLock { state in
-      switch state.onDisk {
-      case .unknown: false
-      case .nothing: contents.isEmpty
-      case .contents(let known): known == contents
+  /// Returns what the log is to be told, which may do as it likes and is therefore called without a lock.
+  private func write(_ contents: Contents) -> String? {
+    let isNews = state.withLock { state in
+      // The file may be another manager's by now.
+      guard !state.isClosed else { return false }
+      return switch state.onDisk {
+      case .unknown: true
+      case .nothing: !contents.isEmpty
+      case .contents(let known): known != contents
       }
     }
-    guard !isKnown else { return }
+    guard isNews else { return nil }
     do {
       if contents.isEmpty {
         try store.remove()
@@ -149,19 +155,19 @@ final class RestorationRecorder<Contents: SavedContents>: Sendable {
         state.onDisk = contents.isEmpty ? .nothing : .contents(contents)
         state.hasToldFailure = false
       }
+      return nil
     } catch {
       let isFirst = state.withLock { state in
         state.onDisk = .unknown
         defer { state.hasToldFailure = true }
         return !state.hasToldFailure
       }
-      if isFirst {
-        log.note("State cannot be saved, and a restart would restore what was saved before: \(error).")
-      }
+      return isFirst
+        ? "State cannot be saved, and a restart would restore what was saved before: \(error)." : nil
     }
   }
 
-  /// Gives the identifier up; the file stays.
+  /// Gives the identifier up, after a write that another thread has begun; the file stays.
   func close() {
     let later = state.withLock { state in
       state.isClosed = true
@@ -169,6 +175,6 @@ final class RestorationRecorder<Contents: SavedContents>: Sendable {
       return state.later
     }
     later?.cancel()
-    store.close()
+    writing.withLock { _ in store.close() }
   }
 }

@@ -1,6 +1,8 @@
-import CoreBluetooth
+import Foundation
 import Radio
 import Testing
+
+@testable import CoreBluetooth
 
 /// What belongs to an earlier link or scan says nothing about the present one.
 @Suite(.timeLimit(.minutes(15))) struct EarlierLinkTests {
@@ -60,5 +62,32 @@ import Testing
     rig.queue.queue.resume()
     await rig.drain()
     #expect(rig.recorder.lines.all == ["state poweredOn", "discovered hit -40"])
+  }
+
+  /// A cancellation after the link was lost and before it is asked for again, as another thread may make it.
+  @Test(arguments: [false, true])
+  func aCancellationBeforeTheReconnectionCounts(cancels: Bool) async throws {
+    final class Delegate: NSObject, CBCentralManagerDelegate, @unchecked Sendable {
+      // Set before the callback, read after it.
+      var cancels = false
+      var reconnects: [Bool] = []
+      func centralManagerDidUpdateState(_ central: CBCentralManager) {}
+      func centralManager(
+        _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?
+      ) {
+        if cancels { central.cancelPeripheralConnection(peripheral) }
+        reconnects.append(central.core.reconnect(peripheral))
+      }
+    }
+    let rig = try await CentralRig()
+    let peripheral = try await rig.connected(options: [CBConnectPeripheralOptionEnableAutoReconnect: true])
+    let delegate = Delegate()
+    delegate.cancels = cancels
+    rig.manager.delegate = delegate
+    _ = rig.central.takeCommands()
+    await rig.post(.disconnected(rig.peer, RadioError(.supervisionTimeout), at: .zero))
+    #expect(delegate.reconnects == [!cancels])
+    #expect(rig.central.commands == (cancels ? [] : [.connect(rig.peer)]))
+    #expect(peripheral.state == (cancels ? .disconnected : .connecting))
   }
 }

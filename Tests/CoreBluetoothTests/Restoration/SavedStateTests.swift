@@ -237,6 +237,35 @@ import Testing
     #expect(!recorder.mark())
   }
 
+  /// The file may be another manager's by then.
+  @Test func nothingIsWrittenAfterTheEnd() {
+    let store = MemoryStore()
+    let recorder = recorder(store, Lines())
+    #expect(recorder.mark())
+    recorder.close()
+    recorder.saveMarked { Self.full }
+    recorder.save(Self.full)
+    #expect(store.state.withLock { $0.writes } == 0)
+  }
+
+  /// A log that ends the manager, or asks it, meets no lock.
+  @Test func theLogIsCalledWithoutALock() {
+    let store = MemoryStore()
+    store.state.withLock { $0.fails = true }
+    let held = PosixMutex<RestorationRecorder<SavedCentral>?>(nil)
+    let lines = Lines()
+    let log = CBLogHandler { line in
+      lines.append(line)
+      held.withLock { $0 }?.close()
+    }
+    let recorder = RestorationRecorder<SavedCentral>(identifier: "x", store: store, log: log)
+    held.withLock { $0 = recorder }
+    _ = recorder.mark()
+    recorder.saveMarked { Self.full }
+    #expect(lines.all.count == 1)
+    held.withLock { $0 = nil }
+  }
+
   @Test func aFailureIsToldOnceAndTriedAgain() {
     let store = MemoryStore()
     let log = Lines()
