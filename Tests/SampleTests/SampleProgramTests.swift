@@ -135,7 +135,8 @@ import Testing
     #expect(await next.line { _ in true } == "known by its identifier")
     let third = try await air.advertise("heart-rate-sensor")
     #expect(await next.line { _ in true } == "connection 1")
-    for process in [next, third] { await killed(process) }
+    // The sensor first: it ends by itself when nobody listens any more.
+    for process in [third, next] { await killed(process) }
   }
 
   @Test(

@@ -1,4 +1,5 @@
 public import Dispatch
+internal import Locking
 
 /// A private connection to a bus.
 ///
@@ -122,13 +123,19 @@ public final class DBusConnection: Sendable {
     _ start: (DBusCall, @escaping ConnectionCore.Completion) -> Void
   ) async throws -> DBusMessage {
     let token = DBusCall()
-    let result = await withTaskCancellationHandler {
+    // The reply goes through a lock: where it comes before the task waits, the thread sanitizer does not see the runtime hand it over.
+    let reply = PosixMutex<Result<DBusMessage, DBusError>?>(nil)
+    await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        start(token) { continuation.resume(returning: $0) }
+        start(token) { result in
+          reply.withLock { $0 = result }
+          continuation.resume()
+        }
       }
     } onCancel: {
       token.cancel()
     }
+    guard let result = reply.withLock({ $0 }) else { throw CancellationError() }
     if case .failure(let error) = result, error.kind == .cancelled { throw CancellationError() }
     return try result.get()
   }
