@@ -195,6 +195,28 @@ extension WholeRuns {
       _ = await receiver.stop()
     }
 
+    @Test func aManifestWhoseFileHasChangedIsNotSent() async throws {
+      let bench = try Bench()
+      let (file, manifest) = (try bench.file("fw.bin", size: 10_000), "\(bench.folder)/release.json")
+      #expect(await bench.run("manifest", "create", file, "--output", manifest).code == .success)
+      var bytes = try bench.contents("fw.bin")
+      bytes[5000] ^= 1
+      try bytes.write(to: URL(filePath: file))
+      let receiver = await bench.receiver()
+      #expect(await bench.run("push", "--manifest", manifest, "--to", "bench-1").code == .badFile)
+      #expect(try bench.names(in: "in") == [])
+      _ = await receiver.stop()
+    }
+
+    @Test func aReceiverMayOfferNoChannel() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 20_000)
+      let receiver = await bench.receiver("--gatt-only")
+      #expect(await bench.run("push", file, "--to", "bench-1", "--via", "l2cap").code == .refused)
+      #expect(await bench.run("push", file, "--to", "bench-1").code == .success)
+      _ = await receiver.stop()
+    }
+
     @Test("the record has the radio from the start", arguments: ["virtual:/an air", "virtual:here"])
     func radioOfARecord(words: String) async throws {
       let bench = try Bench()

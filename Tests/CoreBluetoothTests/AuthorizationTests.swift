@@ -20,6 +20,7 @@ import VirtualRadio
     #expect(peripheral.state == .disconnected)
     #expect(rig.phoneRadio.authorization == answer)
     #expect(CBManagerAuthorization(rig.phoneRadio.authorization) == told)
+    #expect(rig.central.authorization == told)
     rig.central.scanForPeripherals(withServices: nil)
     #expect(!rig.central.isScanning)
     #expect(rig.log.all.last?.contains("only while it is powered on") == true)
@@ -28,6 +29,7 @@ import VirtualRadio
     rig.phoneRadio.setAuthorization(.allowed)
     try rig.run { rig.central.state == .poweredOn }
     #expect(rig.phoneRadio.authorization == .allowed)
+    #expect(rig.central.authorization == .allowedAlways)
   }
 
   @Test func aStateWithoutAReasonIsDenied() {

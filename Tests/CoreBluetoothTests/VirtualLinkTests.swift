@@ -72,6 +72,26 @@ import VirtualRadio
     #expect(rig.phone.watch.isClean)
   }
 
+  /// With response one write an interval at best; without, as many as the link carries.
+  @Test(arguments: [1_040, 100_000])
+  func bothKindsOfWritesLoseNothing(octets: Int) throws {
+    var rates: [Double] = []
+    for type in [CBCharacteristicWriteType.withResponse, .withoutResponse] {
+      let rig = AirRig(
+        link: LinkParameters(attMTU: 23, connectionInterval: .milliseconds(30), queueDepth: 30))
+      let (peripheral, data, _, _) = try rig.explored()
+      let pieces = Self.cut(Self.pattern(octets), into: 20)
+      let uploader = Uploader(pieces, to: data, of: peripheral, type: type)
+      rig.phone.react { uploader.handle($0) }
+      let start = rig.clock.now
+      uploader.pump()
+      try rig.run(within: .seconds(3600)) { rig.device.received.count == pieces.count }
+      #expect(rig.device.received == pieces)
+      rates.append(Double(octets) / ((rig.clock.now - start) / .seconds(1)))
+    }
+    #expect(rates[0] <= 20 / 0.03 && rates[1] > 10 * rates[0], "\(rates)")
+  }
+
   @Test func refusesOneByteTooManyAndGoesOn() throws {
     let rig = AirRig()
     let (peripheral, data, _, _) = try rig.explored()

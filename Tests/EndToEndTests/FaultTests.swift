@@ -58,6 +58,8 @@ struct FaultTests {
     #expect(
       resumedAt > UInt64(Self.size) * 4 / 10 && resumedAt <= UInt64(Self.size) * 65 / 100,
       "resumed at \(resumedAt)")
+    let lost = events.compactMap { if case .linkLost(_, let confirmed) = $0 { confirmed } else { nil } }
+    #expect(!lost.isEmpty && lost.allSatisfy { $0 > 0 && $0 <= resumedAt }, "\(lost)")
     try await device.stop()
   }
 

@@ -101,6 +101,29 @@ import VirtualRadio
     #expect(rig.phone.lines.all == ["connected, connected"])
   }
 
+  /// The end of the link is all that is told of what was pending, whoever ends it; and the next link works.
+  @Test(arguments: QueueKind.allCases, [true, false])
+  func whatIsPendingEndsWithTheLink(kind: QueueKind, isLost: Bool) throws {
+    let (rig, peripheral, found) = try Self.rig(kind)
+    peripheral.writeValue(Data([1]), for: found, type: .withResponse)
+    peripheral.readValue(for: found)
+    peripheral.setNotifyValue(true, for: found)
+    peripheral.discoverServices(nil)
+    try rig.run { !rig.owner.requests.isEmpty }
+    if isLost {
+      rig.air.setInReach(false, of: rig.deviceRadio)
+    } else {
+      rig.central.cancelPeripheralConnection(peripheral)
+    }
+    try rig.clock.run(for: .seconds(60))
+    #expect(rig.phone.lines.take() == ["disconnected, disconnected" + (isLost ? " link error 6" : "")])
+    rig.air.setInReach(true, of: rig.deviceRadio)
+    rig.central.connect(peripheral)
+    try rig.run { peripheral.state == .connected }
+    peripheral.discoverServices(nil)
+    #expect(try rig.told(2) == ["connected, connected", #"services ["1234"]"#])
+  }
+
   /// Other than a request that is held, one that is released cannot be answered any more: it is refused at once.
   @Test func requestsThatAreReleasedAreRefused() throws {
     let (rig, peripheral, found) = try Self.rig { _, _ in }

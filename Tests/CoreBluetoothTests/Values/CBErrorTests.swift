@@ -12,6 +12,8 @@ import Testing
     #expect(object.code == 6)
     #expect(!error.localizedDescription.isEmpty)
     #expect(error.localizedDescription == object.localizedDescription)
+    let tooLong: any Error = CBATTError(.invalidAttributeValueLength)
+    #expect(tooLong.localizedDescription.contains("length"))
     let back: any Error = NSError(domain: CBErrorDomain, code: 7)
     #expect((back as? CBError)?.code == .peripheralDisconnected)
     #expect(back as? CBATTError == nil)
