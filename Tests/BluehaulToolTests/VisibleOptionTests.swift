@@ -69,6 +69,12 @@ extension WholeRuns {
       #expect(try await demo("--link", "mtu=\(mtu)").capture.writeCommands.map(\.count).max() == length)
     }
 
+    @Test(arguments: ["phy=1M", "dle=27", "packets=1"])
+    func linkKeys(words: String) async throws {
+      let plain = try await demo().capture.dataDuration
+      #expect(try await demo("--link", words).capture.dataDuration > plain)
+    }
+
     @Test func linkInterval() async throws {
       let (slow, fast) = (
         try await demo("--link", "interval=100,packets=4").capture,

@@ -226,7 +226,8 @@ import Testing
     _ = try await program.subscribed()
     program.stop()
     let hits = PosixMutex(0)
-    try await program.start(kind) { [unowned program] line in
+    try await program.start(kind) { [weak program] line in
+      guard let program else { return }
       guard line.hasPrefix("restored"), let manager = program.recorder.manager,
         let (peripheral, objects) = try? program.restored()
       else { return }
@@ -245,7 +246,8 @@ import Testing
     try await program.add(LocalExample().service)
     program.stop()
     let hits = PosixMutex(0)
-    try await program.start(kind) { [unowned program] line in
+    try await program.start(kind) { [weak program] line in
+      guard let program else { return }
       guard line.hasPrefix("restored"), let manager = program.recorder.manager else { return }
       hits.withLock { $0 += 1 }
       Self.callEverything(manager, LocalExample(), program.recorder)
@@ -375,7 +377,8 @@ import Testing
     let recorder = StreamRecorder()
     let (hits, hit) = AsyncStream<Void>.makeStream()
     let isFirst = PosixMutex(true)
-    recorder.react { [unowned channel, unowned recorder, manager = rig.manager] _, what in
+    recorder.react { [weak channel, weak recorder, manager = rig.manager] _, what in
+      guard let channel, let recorder else { return }
       guard StreamRecorder.name(of: what) == event, isFirst.withLock({ $0.exchange(with: false) }) else {
         return
       }
@@ -386,7 +389,8 @@ import Testing
       hit.finish()
     }
     if !byRunLoop {
-      channel.setEventQueue(DispatchQueue(label: "streams")) { [unowned recorder] stream, event in
+      channel.setEventQueue(DispatchQueue(label: "streams")) { [weak recorder] stream, event in
+        guard let recorder else { return }
         recorder.stream(stream, handle: event)
       }
     }

@@ -18,7 +18,8 @@ import VirtualRadio
     var all: [Data] { values.withLock { $0 } }
 
     init(_ rig: AirRig, _ characteristic: CBCharacteristic) {
-      rig.phone.react { [unowned self] line in
+      rig.phone.react { [weak self] line in
+        guard let self else { return }
         if line.hasPrefix("value"), let value = characteristic.value { values.withLock { $0.append(value) } }
       }
     }
@@ -64,7 +65,8 @@ import VirtualRadio
     let taken = (0..<5).prefix { _ in pump.pushOne() }.count
     #expect(taken == min(depth, 5))
     let (clock, queue) = (rig.clock, rig.device.queue)
-    rig.device.recorder.react { [unowned device = rig.device] line in
+    rig.device.recorder.react { [weak device = rig.device] line in
+      guard let device else { return }
       guard line == "ready" else { return }
       pump.noteSignal()
       if lateness == .zero { return pump.push() }

@@ -167,18 +167,23 @@ struct IntelHEXTests {
     #expect(try image(text, range: range).bytes == first + Data(repeating: 0xFF, count: 4097) + second)
   }
 
-  @Test("option bytes 268 MB away are listed, and nothing in between takes memory")
-  func farApart() throws {
-    let text = hexText(hexRecords(Self.bytes, at: 0) + hexRecords(pattern(20), at: 0x1000_1000) + [hexEnd])
+  @Test(
+    "option bytes 268 MB away, or more, are listed, and nothing in between takes memory",
+    arguments: [0x1000_1000, 0x1FFF_F000, 0x2000_2180] as [UInt64])
+  func farApart(address: UInt64) throws {
+    let text = hexText(hexRecords(Self.bytes, at: 0) + hexRecords(pattern(20), at: address) + [hexEnd])
     let hex = try parse(text)
     let error = #expect(throws: TransferError.self) { try hex.image(range: nil, name: "a.hex") }
     #expect(hex.bytes.count == 100_020)
-    #expect(error?.message.hasSuffix("0x0-0x1869F (100000 bytes), 0x10001000-0x10001013 (20 bytes)") == true)
+    let (first, last) = (hexadecimal(address), hexadecimal(address + 19))
+    #expect(error?.message.hasSuffix("0x0-0x1869F (100000 bytes), \(first)-\(last) (20 bytes)") == true)
     let all = try #require(AddressRange(start: 0, end: 1 << 32))
     #expect(throws: TransferError.self) { try hex.image(range: all, name: "a.hex") }
     let code = try #require(AddressRange(start: 0x1000, end: 0x1000_0000))
     #expect(try hex.image(range: code, name: "").source.all() == Self.bytes.dropFirst(0x1000))
   }
+
+  private func hexadecimal(_ address: UInt64) -> String { "0x" + String(address, radix: 16, uppercase: true) }
 
   @Test("a range takes what lies in it, and says if that is nothing")
   func ranges() throws {

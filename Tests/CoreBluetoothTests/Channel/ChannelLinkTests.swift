@@ -77,6 +77,20 @@ import VirtualRadio
     await thread.stop()
   }
 
+  @Test("the channel alone may end; the link goes on")
+  func endWithTheChannel() throws {
+    let rig = AirRig()
+    let (nearEnd, farEnd) = try rig.openedChannel()
+    let near = Pipe(nearEnd, sending: pattern(500_000)) { 4_096 }
+    let far = Pipe(farEnd, sending: Data()) { 4_096 }
+    for pipe in [near, far] { pipe.open(in: nil) }
+    try rig.run { far.received.count >= 250_000 }
+    far.close()
+    try rig.run { near.endings.count == 2 }
+    #expect(near.endings.sorted() == ["in end", "out end"] && near.unsent > 0)
+    #expect(rig.phone.peripherals.first?.state == .connected)
+  }
+
   @Test("what had arrived can be read after the link was lost") func outliveTheLink() throws {
     let rig = AirRig()
     let (near, far) = try rig.openedChannel()

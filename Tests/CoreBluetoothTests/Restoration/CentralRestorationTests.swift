@@ -19,7 +19,8 @@ import Testing
     program.stop()
 
     let commands = Lines()
-    try await program.start(kind) { [unowned program] line in
+    try await program.start(kind) { [weak program] line in
+      guard let program else { return }
       guard let manager = program.recorder.manager else { return }
       let asked = program.radio.central?.commands.count ?? 0
       commands.append("\(manager.state), scanning \(manager.isScanning), asked \(asked)")
@@ -95,7 +96,10 @@ import Testing
     program.manager?.connect(try await program.discovered())
     program.stop()
     let files = Lines()
-    try await program.start { [unowned program] line in files.append("\(line): \(program.folder.files)") }
+    try await program.start { [weak program] line in
+      guard let program else { return }
+      files.append("\(line): \(program.folder.files)")
+    }
     let peripheral = try #require(program.recorder.peripherals.first)
     program.manager?.cancelPeripheralConnection(peripheral)
     #expect(peripheral.state == .disconnecting)
@@ -320,7 +324,8 @@ import Testing
   @Test func aSubscriptionIsDurableBeforeItIsTold() async throws {
     let program = RestoringCentral()
     let seen = Lines()
-    try await program.start { [unowned program] line in
+    try await program.start { [weak program] line in
+      guard let program else { return }
       guard line.hasPrefix("notifying") else { return }
       seen.append("\(line): \(program.saved?.contains("\"isNotifying\" : true") ?? false)")
     }
@@ -336,7 +341,8 @@ import Testing
     let program = RestoringCentral()
     try await program.start()
     let peripheral = try await program.connected()
-    program.recorder.react { [unowned program] line in
+    program.recorder.react { [weak program] line in
+      guard let program else { return }
       if asksAgain, line.hasPrefix("disconnected") { program.manager?.connect(peripheral) }
     }
     try await program.post(.disconnected(program.peer, RadioError(.supervisionTimeout), at: .zero))

@@ -98,7 +98,8 @@ import Testing
     try await program.advertise(nil)
     program.stop()
     let seen = Lines()
-    try await program.start { [unowned program] line in
+    try await program.start { [weak program] line in
+      guard let program else { return }
       guard let manager = program.recorder.manager else { return seen.append("\(line), no manager") }
       seen.append("\(line), \(manager.state), advertising \(manager.isAdvertising)")
     }
@@ -187,7 +188,8 @@ import Testing
     program.stop()
 
     let seen = Lines()
-    try await program.start { [unowned program] line in
+    try await program.start { [weak program] line in
+      guard let program else { return }
       let updates = program.recorder.restoredServices.first?.characteristics?.last
       let centrals = (updates as? CBMutableCharacteristic)?.subscribedCentrals
       seen.append("\(line): \(centrals?.map { peers.firstIndex(of: PeerID($0.identifier)) ?? -1 } ?? [])")
@@ -320,7 +322,8 @@ import Testing
   @Test func whatWasAskedForIsDurableBeforeItsAnswer() async throws {
     let program = RestoringPeripheral()
     let seen = Lines()
-    try await program.start(first: nil) { [unowned program] line in
+    try await program.start(first: nil) { [weak program] line in
+      guard let program else { return }
       seen.append("\(line): \(program.saved?.contains("\"1234\"") ?? false)")
       guard line == "state poweredOn" else { return }
       program.manager?.add(LocalExample().service)

@@ -90,7 +90,7 @@ final class DeviceProgram: Sendable {
     queue.suspend()
     manager = CBPeripheralManager(
       delegate: recorder, queue: queue, options: [CBManagerOptionRadioKey: radio])
-    recorder.react { [unowned self] line in react(to: line) }
+    recorder.react { [weak self] line in self?.react(to: line) }
     queue.resume()
   }
 

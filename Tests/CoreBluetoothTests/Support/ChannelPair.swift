@@ -46,7 +46,7 @@ final class Pipe: Sendable {
   func open(in runLoop: RunLoop?) {
     if let runLoop {
       let recorder = StreamRecorder()
-      recorder.react { [unowned self] in handle($0, $1) }
+      recorder.react { [weak self] in self?.handle($0, $1) }
       // Stream delegates are held weakly.
       state.withLock { $0.recorder = recorder }
       channel.inputStream.delegate = recorder
@@ -54,7 +54,7 @@ final class Pipe: Sendable {
       channel.inputStream.schedule(in: runLoop, forMode: .default)
       channel.outputStream.schedule(in: runLoop, forMode: .default)
     } else {
-      channel.setEventQueue(DispatchQueue(label: "pipe")) { [unowned self] in handle($0, $1) }
+      channel.setEventQueue(DispatchQueue(label: "pipe")) { [weak self] in self?.handle($0, $1) }
     }
     channel.inputStream.open()
     channel.outputStream.open()

@@ -118,7 +118,8 @@ final class Log<Entry: Sendable>: Sendable {
 
     init(clock: VirtualClock, queues: [DispatchQueue], log: Log<Duration>) {
       let made = queues.map { queue in
-        EventInbox<Int>(queue: queue, clock: clock) { [unowned self] left in
+        EventInbox<Int>(queue: queue, clock: clock) { [weak self] left in
+          guard let self else { return }
           if left == 0 { log.append(clock.now) } else { post(left - 1) }
         }
       }
