@@ -67,6 +67,7 @@ for name in [
     .library(name: "CoreBluetooth", targets: ["CoreBluetooth"]),
     .library(name: "Radio", targets: ["Radio"]),
     .library(name: "VirtualRadio", targets: ["VirtualRadio"]),
+    .library(name: "BlueZRadio", targets: ["BlueZRadio"]),
     .library(name: "DBus", targets: ["DBus"]),
     .executable(name: "bluehaul", targets: ["bluehaul"]),
   ]
@@ -83,6 +84,15 @@ for name in [
     // The seam between Core Bluetooth and whatever carries its bytes.
     .target(name: "Radio", dependencies: ["Locking"], swiftSettings: settings),
     .testTarget(name: "RadioTests", dependencies: ["Radio", "Locking"], swiftSettings: settings),
+
+    // bluetoothd and the kernel's sockets as a radio.
+    .systemLibrary(name: "CBluez", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
+    .target(
+      name: "BlueZRadio", dependencies: ["Radio", "DBus", "Locking", "CBluez", "CLinux"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "BlueZRadioTests", dependencies: ["BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess"],
+      swiftSettings: settings),
 
     // A link in software.
     .target(name: "VirtualRadio", dependencies: ["Radio", "Locking", "CLinux"], swiftSettings: settings),

@@ -1,7 +1,5 @@
-internal import Dispatch
 internal import Foundation
 internal import Radio
-internal import Synchronization
 
 /// The radio of a host that has none: its adapter is unsupported, and every command is ignored.
 final class AbsentRadio: Radio {
@@ -53,28 +51,4 @@ final class AbsentRadio: Radio {
     func attMTU(of central: PeerID) -> Int? { nil }
     func requestLatency(_ latency: LinkLatency, for central: PeerID) {}
   }
-}
-
-/// Real time for a radio that simulates nothing: activities and watched queues mean nothing to it.
-final class WallClock: RadioClock {
-  private let start = ContinuousClock.now
-
-  var now: Duration { ContinuousClock.now - start }
-
-  func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> ScheduledWork {
-    let isCancelled = Flag()
-    DispatchQueue.global().asyncAfter(deadline: .now() + delay / .seconds(1)) {
-      if !isCancelled.value.load(ordering: .acquiring) { work() }
-    }
-    return ScheduledWork { isCancelled.value.store(true, ordering: .releasing) }
-  }
-
-  private final class Flag: Sendable {
-    let value = Atomic<Bool>(false)
-  }
-
-  func beginActivity() {}
-  func endActivity() {}
-  func watch(_ queue: DispatchQueue) {}
-  func unwatch(_ queue: DispatchQueue) {}
 }

@@ -1,0 +1,2 @@
+#include <bluetooth/bluetooth.h>
+#include <bluetooth/l2cap.h>
