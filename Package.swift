@@ -131,6 +131,11 @@ for name in [
     .target(name: "ChildProcess", path: "Tests/ChildProcess", swiftSettings: settings),
     .testTarget(name: "SampleTests", dependencies: ["SampleData", "ChildProcess"], swiftSettings: settings),
 
+    // A program in the manner and the language mode of those that were written for Apple's framework before Swift 6.
+    .executableTarget(
+      name: "swift5-program", dependencies: ["CoreBluetooth"], path: "Tests/Swift5Program",
+      swiftSettings: [.swiftLanguageMode(.v5)]),
+
     // The engine on Core Bluetooth on the simulated radio, whole.
     .testTarget(
       name: "EndToEndTests",

@@ -20,7 +20,7 @@ package final class ChildProcess: Sendable {
   private let errorText: FileHandle
 
   /// Executables stand beside the test bundle.
-  private static let products = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+  package static let products = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     .deletingLastPathComponent()
 
   /// Starts the executable of that name, or at that absolute path; with an `output`, it prints there and ``lines`` is empty.

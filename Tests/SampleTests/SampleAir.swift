@@ -21,9 +21,16 @@ actor SampleAir {
   func start(
     _ sample: String, _ arguments: [String] = [], adapter: String? = nil, environment: [String: String] = [:]
   ) throws -> ChildProcess {
+    try start(program: "sample-\(sample)", arguments, adapter: adapter, environment: environment)
+  }
+
+  /// Starts any built program.
+  func start(
+    program: String, _ arguments: [String] = [], adapter: String? = nil, environment: [String: String] = [:]
+  ) throws -> ChildProcess {
     let words = "virtual:\(folder.path)/air" + (adapter.map { "?name=\($0)" } ?? "")
     let process = try ChildProcess(
-      "sample-\(sample)", arguments,
+      program, arguments,
       environment: environment.merging(["COREBLUETOOTH_RADIO": words]) { $1 })
     processes.append(process)
     return process
