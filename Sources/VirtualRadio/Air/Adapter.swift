@@ -19,10 +19,8 @@ final class Adapter {
   var centrals: [UInt64: CentralClient] = [:]
   var peripherals: [UInt64: PeripheralClient] = [:]
   var publishedChannels: [PSM: PublishedChannel] = [:]
-  /// Names of the devices that this host has seen or was linked to.
-  var knownNames: [PeerID: String?] = [:]
-  /// What each device advertised last.
-  var advertisedServices: [PeerID: Set<BluetoothUUID>] = [:]
+  /// What this host knows of the devices that it has heard or was linked to.
+  private(set) var peers = PeerMemory()
   /// Links by peer, in each of the two roles.
   var linksAsCentral: [PeerID: HostLink] = [:]
   var linksAsPeripheral: [PeerID: HostLink] = [:]
@@ -61,6 +59,11 @@ final class Adapter {
   /// Whether a client waits for a link to a peer that there is none to.
   func wantsLink(to peer: PeerID) -> Bool {
     isOn && linksAsCentral[peer] == nil && centrals.values.contains { $0.pendingLinks.contains(peer) }
+  }
+
+  /// Takes note of something about a device.
+  func remember(_ peer: PeerID, _ change: (inout PeerMemory.Peer) -> Void) {
+    peers.update(peer, change) { linksAsCentral[$0] != nil || wantsLink(to: $0) }
   }
 
   var allLinks: [HostLink] {

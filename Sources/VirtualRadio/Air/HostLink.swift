@@ -27,10 +27,32 @@ final class HostLink {
   /// Set while a ready signal is late: until then nothing is taken.
   var writeHold: ScheduledWork?
 
+  /// Requests for a subscription, or for its end, that wait for the peer's answer.
+  var notifyRequests: [ClientRequest: (handle: AttributeHandle, mode: NotifyMode)] = [:]
+
   /// Who wants the values of a characteristic, and how.
   struct Subscription {
-    var characteristic: RemoteCharacteristic
-    var modes: [UInt64: NotifyMode] = [:]
+    let characteristic: RemoteCharacteristic
+    /// As each client has last asked, since notifications may come before the answer; once that is there, as the peer has it.
+    private(set) var modes: [UInt64: NotifyMode] = [:]
+    private var confirmed: [UInt64: NotifyMode] = [:]
+
+    init(_ characteristic: RemoteCharacteristic) { self.characteristic = characteristic }
+
+    /// A client has asked.
+    mutating func ask(for mode: NotifyMode, _ client: UInt64) { modes[client] = mode == .none ? nil : mode }
+
+    /// The peer has answered; `isLast`: the client has asked for nothing else since.
+    mutating func settle(_ mode: NotifyMode, _ client: UInt64, isDone: Bool, isLast: Bool) {
+      if isDone { confirmed[client] = mode == .none ? nil : mode }
+      if isLast { modes[client] = confirmed[client] }
+    }
+
+    /// A client is gone; returns whether it was subscribed.
+    mutating func remove(_ client: UInt64) -> Bool {
+      confirmed[client] = nil
+      return modes.removeValue(forKey: client) != nil
+    }
   }
 
   init(id: UInt64, side: LinkSide, adapter: Adapter, peer: PeerID, medium: any LinkMedium, host: LinkHost) {

@@ -19,12 +19,13 @@ extension HostState {
     _ advertisement: Advertisement, of peer: PeerID, rssi: Int, isConnectable: Bool, by adapter: Adapter
   ) {
     guard adapter.isOn else { return }
-    let services = advertisement.services + advertisement.overflowServices
-    adapter.advertisedServices[peer] = Set(services)
+    adapter.remember(peer) { $0.services = Set(advertisement.services + advertisement.overflowServices) }
     for client in adapter.centrals.keys.sorted() {
       guard adapter.centrals[client]?.scan?.take(peer, advertisement) == true else { continue }
-      let known = adapter.knownNames[peer] ?? nil
-      adapter.knownNames[peer] = .some(advertisement.localName ?? known)
+      adapter.remember(peer) { known in
+        known.isShown = true
+        known.name = advertisement.localName ?? known.name
+      }
       let sighting = Sighting(
         peer: peer, advertisement: advertisement, rssi: rssi, isConnectable: isConnectable)
       post(.discovered(sighting), to: client, of: adapter)
@@ -33,7 +34,7 @@ extension HostState {
 
   func knownPeers(_ ids: [PeerID], _ adapter: Adapter) -> [KnownPeer] {
     ids.compactMap { id in
-      if let name = adapter.knownNames[id] { return KnownPeer(id: id, name: name) }
+      if let known = adapter.peers[id], known.isShown { return KnownPeer(id: id, name: known.name) }
       guard id != adapter.peerID, let name = surroundings.rememberedName(of: id) else { return nil }
       return KnownPeer(id: id, name: name)
     }
@@ -42,13 +43,13 @@ extension HostState {
   func connectedPeers(_ services: [BluetoothUUID], _ adapter: Adapter) -> [KnownPeer] {
     adapter.linksAsCentral.values.sorted { $0.id < $1.id }.compactMap { link in
       guard !knownServices(over: link).isDisjoint(with: services) else { return nil }
-      return KnownPeer(id: link.peer, name: adapter.knownNames[link.peer] ?? nil)
+      return KnownPeer(id: link.peer, name: adapter.peers[link.peer]?.name)
     }
   }
 
   /// What the host knows of a peer's services.
   private func knownServices(over link: HostLink) -> Set<BluetoothUUID> {
-    link.knownServices.union(link.adapter.advertisedServices[link.peer] ?? [])
+    link.knownServices.union(link.adapter.peers[link.peer]?.services ?? [])
   }
 
   func watchLinks(_ filter: LinkFilter?, _ client: UInt64, _ adapter: Adapter) {
@@ -73,7 +74,7 @@ extension HostState {
   ) {
     let adapter = link.adapter
     let services = knownServices(over: link)
-    let peer = KnownPeer(id: link.peer, name: adapter.knownNames[link.peer] ?? nil)
+    let peer = KnownPeer(id: link.peer, name: adapter.peers[link.peer]?.name)
     for client in adapter.centrals.keys.sorted() {
       guard var watch = adapter.centrals[client]?.watch else { continue }
       let matches = watch.filter.matches(link.peer, services: services)
@@ -116,10 +117,10 @@ extension HostState {
     let tag = ClientRequest(client: client, id: id)
     if case .setNotify(let characteristic, let mode) = request {
       // Notifications may come before the reply, so the client counts as subscribed from now on.
-      var subscription =
-        link.subscriptions[characteristic.handle] ?? HostLink.Subscription(characteristic: characteristic)
-      subscription.modes[client] = mode == .none ? nil : mode
+      var subscription = link.subscriptions[characteristic.handle] ?? HostLink.Subscription(characteristic)
+      subscription.ask(for: mode, client)
       link.subscriptions[characteristic.handle] = subscription
+      link.notifyRequests[tag] = (characteristic.handle, mode)
       if mode == .none, let kept = subscription.modes.values.first {
         link.host.request(.setNotify(characteristic, kept), tag, now: clock.now)
         return service(link)
@@ -219,8 +220,8 @@ extension HostState {
         post(.servicesChanged(link.peer, ranges), to: user, of: link.adapter)
       }
     case .deviceName(let name):
-      guard (link.adapter.knownNames[link.peer] ?? nil) != name else { return }
-      link.adapter.knownNames[link.peer] = name
+      guard link.adapter.peers[link.peer]?.name != name else { return }
+      link.adapter.remember(link.peer) { $0.name = name }
       for user in link.users.sorted() { post(.nameChanged(link.peer, name), to: user, of: link.adapter) }
     case .readyToWrite: announceReady(link)
     case .channelConnected(let id, let psm, let cid):
@@ -232,11 +233,24 @@ extension HostState {
   }
 
   private func complete(_ id: ClientRequest, _ result: Result<GATTReply, GATTFailure>, _ link: HostLink) {
+    settleSubscription(id, result, link)
     guard link.users.contains(id.client) else { return }
     post(.completed(id.id, link.peer, result), to: id.client, of: link.adapter)
     if case .success(.services(let services)) = result {
       link.knownServices.formUnion(services.map(\.uuid))
       tellLinkUp(link)
     }
+  }
+
+  /// Where a subscription was refused, its client is to get no values that others have subscribed to.
+  private func settleSubscription(
+    _ id: ClientRequest, _ result: Result<GATTReply, GATTFailure>, _ link: HostLink
+  ) {
+    guard let asked = link.notifyRequests.removeValue(forKey: id) else { return }
+    let isLast = !link.notifyRequests.contains {
+      $0.key.client == id.client && $0.value.handle == asked.handle
+    }
+    let isDone = if case .success = result { true } else { false }
+    link.subscriptions[asked.handle]?.settle(asked.mode, id.client, isDone: isDone, isLast: isLast)
   }
 }

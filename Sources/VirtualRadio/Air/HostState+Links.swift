@@ -30,9 +30,8 @@ extension HostState {
   func join(_ link: HostLink, _ client: UInt64) {
     guard link.adapter.centrals[client]?.pendingLinks.remove(link.peer) != nil else { return }
     link.users.insert(client)
-    let name = link.adapter.knownNames[link.peer] ?? nil
-    if link.adapter.knownNames[link.peer] == nil { link.adapter.knownNames[link.peer] = .some(nil) }
-    post(.connected(link.peer, name: name), to: client, of: link.adapter)
+    link.adapter.remember(link.peer) { $0.isShown = true }
+    post(.connected(link.peer, name: link.adapter.peers[link.peer]?.name), to: client, of: link.adapter)
   }
 
   /// A frame has arrived.
@@ -100,8 +99,9 @@ extension HostState {
       closed(link, channel.cid, Self.cancelled, ByteQueue(capacity: 0))
       link.host.closeChannel(channel.cid, now: clock.now)
     }
+    link.notifyRequests = link.notifyRequests.filter { $0.key.client != client }
     for handle in link.subscriptions.keys.sorted() {
-      guard link.subscriptions[handle]?.modes.removeValue(forKey: client) != nil,
+      guard link.subscriptions[handle]?.remove(client) == true,
         let subscription = link.subscriptions[handle], subscription.modes.isEmpty
       else { continue }
       link.host.configure(subscription.characteristic, .none, now: clock.now)
