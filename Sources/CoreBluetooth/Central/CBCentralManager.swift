@@ -33,12 +33,9 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
   public init(
     delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
   ) {
-    let log = options?[CBManagerOptionLogHandlerKey] as? CBLogHandler ?? .standardError
-    let radio = RadioSelection.radio(for: options?[CBManagerOptionRadioKey], log: log)
-    let recorder = RestorationRecorder<SavedCentral>.make(
-      options, key: CBCentralManagerOptionRestoreIdentifierKey, log: log)
-    core = CentralCore(radio: radio, queue: queue ?? .main, log: log, recorder: recorder)
-    super.init(_cb: radio, log: log)
+    let settings = ManagerSettings<SavedCentral>(queue: queue, options: options)
+    core = CentralCore(settings)
+    super.init(_cb: settings.radio, log: settings.log)
     core.start(for: self, delegate: CentralManagerDelegateReference(object: delegate))
   }
 

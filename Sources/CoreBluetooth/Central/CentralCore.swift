@@ -100,13 +100,11 @@ final class CentralCore: Sendable {
   /// nil: nothing is saved.
   let recorder: RestorationRecorder<SavedCentral>?
 
-  init(
-    radio: any Radio, queue: DispatchQueue, log: CBLogHandler, recorder: RestorationRecorder<SavedCentral>?
-  ) {
-    self.radio = radio
-    self.queue = queue
-    self.log = log
-    self.recorder = recorder
+  init(_ settings: ManagerSettings<SavedCentral>) {
+    radio = settings.radio
+    queue = settings.queue
+    log = settings.log
+    recorder = settings.recorder
     let owner = Owner()
     inbox = EventInbox(queue: queue, clock: radio.clock) { [owner] input in owner.core?.handle(input) }
     owner.core = self

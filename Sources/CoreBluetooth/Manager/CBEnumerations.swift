@@ -1,82 +1,62 @@
+// Cases count from zero, as those of Apple's framework do.
+
 /// What Bluetooth can do for this process right now; states below `poweredOff` mean that nothing of it survives.
 public enum CBManagerState: Int, Sendable {
   /// Not known yet; an update follows soon.
-  case unknown = 0
+  case unknown
   /// The link to the system's Bluetooth service was lost and is expected back.
-  case resetting = 1
+  case resetting
   /// There is no radio, or it lacks the role.
-  case unsupported = 2
+  case unsupported
   /// This process may not use Bluetooth.
-  case unauthorized = 3
+  case unauthorized
   /// Switched off.
-  case poweredOff = 4
+  case poweredOff
   /// Ready: the only state in which commands are accepted.
-  case poweredOn = 5
+  case poweredOn
 }
 
 /// Whether this process may use Bluetooth.
 public enum CBManagerAuthorization: Int, Sendable {
-  case notDetermined = 0
-  case restricted = 1
-  case denied = 2
-  case allowedAlways = 3
+  case notDetermined, restricted, denied, allowedAlways
 }
 
 /// The connection of a ``CBPeripheral`` as its manager sees it.
 public enum CBPeripheralState: Int, Sendable {
-  case disconnected = 0
-  case connecting = 1
-  case connected = 2
-  case disconnecting = 3
+  case disconnected, connecting, connected, disconnecting
 }
 
 /// How a value is written.
 public enum CBCharacteristicWriteType: Int, Sendable {
   /// As a request that the peer answers.
-  case withResponse = 0
+  case withResponse
   /// As a command that nobody answers.
-  case withoutResponse = 1
+  case withoutResponse
 }
 
 /// What happened to a connection of the host.
 public enum CBConnectionEvent: Int, Sendable {
-  case peerDisconnected = 0
-  case peerConnected = 1
+  case peerDisconnected, peerConnected
 }
 
 /// How prompt the link to a central should be, at the cost of energy.
 public enum CBPeripheralManagerConnectionLatency: Int, Sendable {
-  case low = 0
-  case medium = 1
-  case high = 2
+  case low, medium, high
 }
 
 @available(*, deprecated, message: "Use CBManagerState instead")
 public enum CBCentralManagerState: Int, Sendable {
-  case unknown = 0
-  case resetting = 1
-  case unsupported = 2
-  case unauthorized = 3
-  case poweredOff = 4
-  case poweredOn = 5
+  case unknown, resetting, unsupported, unauthorized, poweredOff, poweredOn
 }
 
 @available(*, deprecated, message: "Use CBManagerState instead")
 public enum CBPeripheralManagerState: Int, Sendable {
-  case unknown = 0
-  case resetting = 1
-  case unsupported = 2
-  case unauthorized = 3
-  case poweredOff = 4
-  case poweredOn = 5
+  case unknown, resetting, unsupported, unauthorized, poweredOff, poweredOn
 }
 
 @available(*, deprecated, message: "Use CBManagerAuthorization instead")
 public enum CBPeripheralManagerAuthorizationStatus: Int, Sendable {
-  case notDetermined = 0
-  case restricted = 1
-  case denied = 2
-  case authorized = 3
+  case notDetermined, restricted, denied, authorized
 }
 
 /// What a characteristic can do: the octet of the air (Core Vol 3 Part G 3.3.1.1) and two bits for local ones.

@@ -51,7 +51,8 @@ final class RequestTicket: Sendable {
 
   let kind: Kind
   private let id: ServerRequestID
-  private let client: any PeripheralRadio
+  /// Weak: what a program holds must not keep the services and channels of a manager that is gone.
+  private weak let client: (any PeripheralRadio)?
   private let log: CBLogHandler
   private let isAnswered = Atomic<Bool>(false)
 
@@ -66,7 +67,7 @@ final class RequestTicket: Sendable {
     switch kind {
     case .writes(needsResponse: false): _ = answer(nil, .success)
     case .read, .writes:
-      if answer(nil, .unlikelyError) {
+      if client != nil, answer(nil, .unlikelyError) {
         log.note("A request of a central was released without a response; it was refused.")
       }
     }
@@ -81,8 +82,8 @@ final class RequestTicket: Sendable {
     let failure =
       result == .success ? nil : ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: result.rawValue))
     switch kind {
-    case .read: client.respond(toRead: id, with: failure.map { .failure($0) } ?? .success(value ?? Data()))
-    case .writes: client.respond(toWrites: id, with: failure.map { .failure($0) } ?? .success(()))
+    case .read: client?.respond(toRead: id, with: failure.map { .failure($0) } ?? .success(value ?? Data()))
+    case .writes: client?.respond(toWrites: id, with: failure.map { .failure($0) } ?? .success(()))
     }
     return true
   }

@@ -23,12 +23,9 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
   public init(
     delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
   ) {
-    let log = options?[CBManagerOptionLogHandlerKey] as? CBLogHandler ?? .standardError
-    let radio = RadioSelection.radio(for: options?[CBManagerOptionRadioKey], log: log)
-    let recorder = RestorationRecorder<SavedPeripheral>.make(
-      options, key: CBPeripheralManagerOptionRestoreIdentifierKey, log: log)
-    core = PeripheralCore(radio: radio, queue: queue ?? .main, log: log, recorder: recorder)
-    super.init(_cb: radio, log: log)
+    let settings = ManagerSettings<SavedPeripheral>(queue: queue, options: options)
+    core = PeripheralCore(settings)
+    super.init(_cb: settings.radio, log: settings.log)
     core.start(for: self, delegate: PeripheralManagerDelegateReference(object: delegate))
   }
 

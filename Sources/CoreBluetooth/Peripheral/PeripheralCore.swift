@@ -62,14 +62,11 @@ final class PeripheralCore: Sendable {
   /// nil: nothing is saved.
   let recorder: RestorationRecorder<SavedPeripheral>?
 
-  init(
-    radio: any Radio, queue: DispatchQueue, log: CBLogHandler,
-    recorder: RestorationRecorder<SavedPeripheral>?
-  ) {
-    self.radio = radio
-    self.queue = queue
-    self.log = log
-    self.recorder = recorder
+  init(_ settings: ManagerSettings<SavedPeripheral>) {
+    radio = settings.radio
+    queue = settings.queue
+    log = settings.log
+    recorder = settings.recorder
     let owner = Owner()
     inbox = EventInbox(queue: queue, clock: radio.clock) { [owner] input in owner.core?.handle(input) }
     owner.core = self

@@ -38,7 +38,8 @@ final class RestorationRecorder<Contents: SavedContents>: Sendable {
   }
 
   /// The recorder for the options of a manager; nil: it has no identifier, or, with a line in the log, none that can be used.
-  static func make(_ options: [String: Any]?, key: String, log: CBLogHandler) -> RestorationRecorder? {
+  static func make(_ options: [String: Any]?, log: CBLogHandler) -> RestorationRecorder? {
+    let key = Contents.identifierKey
     guard let value = options?[key] else { return nil }
     guard let identifier = value as? String, !identifier.isEmpty else {
       log.note("API MISUSE: \(key) takes a String that is not empty; the manager restores and saves nothing.")

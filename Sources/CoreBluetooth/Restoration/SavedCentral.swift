@@ -44,6 +44,7 @@ struct SavedCentral: SavedContents {
   var scan: ScanRequest?
 
   static let role = "central"
+  static let identifierKey = CBCentralManagerOptionRestoreIdentifierKey
 
   var isEmpty: Bool { peripherals.isEmpty && scan == nil }
 

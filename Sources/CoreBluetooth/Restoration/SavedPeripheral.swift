@@ -36,6 +36,7 @@ struct SavedPeripheral: SavedContents {
   var advertisement: AdvertisementRequest?
 
   static let role = "peripheral"
+  static let identifierKey = CBPeripheralManagerOptionRestoreIdentifierKey
 
   var isEmpty: Bool { services.isEmpty && advertisement == nil }
 

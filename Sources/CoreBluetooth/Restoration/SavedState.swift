@@ -5,6 +5,8 @@ internal import Radio
 protocol SavedContents: Codable, Equatable, Sendable {
   /// The role in the file and in its name.
   static var role: String { get }
+  /// The option of a manager that asks for it.
+  static var identifierKey: String { get }
   /// Whether there is nothing to restore.
   var isEmpty: Bool { get }
   /// Whether it does not contradict itself; what was read may be anything.

@@ -213,4 +213,66 @@ import VirtualRadio
     #expect(near.endings.sorted() == (byItsServer ? ["in end", "out end"] : []))
     #expect(far.endings.sorted() == (byItsServer ? ["in end", "out end"] : []))
   }
+
+  /// A request that the program still holds does not keep what its manager has published.
+  @Test func areNotOfferedByAManagerThatIsGone() throws {
+    let rig = try HeldRequestRig()
+    rig.phone.peripherals.first?.openL2CAPChannel(rig.psm)
+    try rig.run { !rig.phone.openChannels.isEmpty }
+    rig.release()
+    try rig.run { rig.phone.lines.all.contains("value nil att error 1") }
+    let before = rig.phone.lines.all.count
+    rig.phone.peripherals.first?.openL2CAPChannel(rig.psm)
+    try rig.run { rig.phone.lines.all.count > before }
+    #expect(rig.phone.lines.all.last == "channel nil link error 13")
+    #expect(rig.phone.peripherals.first?.state == .connected)
+    #expect(rig.recorder.requests.count == 1)
+  }
+}
+
+/// A phone that waits for the answer to a read, and a device program that holds the request and may let go of its manager.
+private final class HeldRequestRig {
+  let clock = VirtualClock(.lockStep)
+  let air: VirtualAir
+  let phone = CentralRecorder()
+  let recorder = PeripheralRecorder()
+  let central: CBCentralManager
+  private var manager: CBPeripheralManager?
+  let psm: CBL2CAPPSM = 0x80
+
+  init() throws {
+    air = VirtualAir(clock: clock)
+    let device = air.makeRadio(name: "device")
+    central = CBCentralManager(
+      delegate: phone, queue: DispatchQueue(label: "phone"),
+      options: [CBManagerOptionRadioKey: air.makeRadio(name: "phone")])
+    let manager = CBPeripheralManager(
+      delegate: recorder, queue: DispatchQueue(label: "device"), options: [CBManagerOptionRadioKey: device])
+    self.manager = manager
+    try run { manager.state == .poweredOn && central.state == .poweredOn }
+    manager.add(CBMutableService("1234", [CBMutableCharacteristic("AA01", .read)]))
+    manager.publishL2CAPChannel(withEncryption: false)
+    manager.startAdvertising(nil)
+    try run { recorder.lines.all.contains("published \(psm)") && manager.isAdvertising }
+    central.scanForPeripherals(withServices: nil)
+    try run { !phone.peripherals.isEmpty }
+    central.stopScan()
+    let peripheral = try #require(phone.peripherals.first)
+    peripheral.delegate = phone
+    central.connect(peripheral)
+    try run { peripheral.state == .connected }
+    peripheral.discoverServices(nil)
+    try run { peripheral.services != nil }
+    let service = try #require(peripheral.services?.first)
+    peripheral.discoverCharacteristics(nil, for: service)
+    try run { service.characteristics != nil }
+    peripheral.readValue(for: try #require(service.characteristics?.first))
+    try run { !recorder.requests.isEmpty }
+  }
+
+  func release() { manager = nil }
+
+  func run(until condition: () -> Bool) throws {
+    try #require(try clock.run(until: condition, within: .seconds(20)))
+  }
 }

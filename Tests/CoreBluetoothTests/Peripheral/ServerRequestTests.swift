@@ -58,6 +58,33 @@ import Testing
     #expect(rig.log.all.count == 1)
   }
 
+  /// What a central has prepared for several characteristics comes as one array, and is taken or refused as a whole.
+  @Test(arguments: [CBATTError.Code.success, .insufficientResources])
+  func answersReliableWritesOverSeveralCharacteristicsAsOne(result: CBATTError.Code) async throws {
+    let rig = try await PeripheralRig()
+    let (settings, limits) = (LocalExample.written("AA01"), LocalExample.written("AA02"))
+    let service = CBMutableService(type: CBUUID(string: "1234"), primary: true)
+    service.characteristics = [settings, limits]
+    let ids = try await rig.add(service).characteristics.map(\.id)
+    try #require(ids.count == 2)
+    let parts = [(ids[0], 0, 18), (ids[1], 0, 2), (ids[0], 18, 4), (ids[1], 2, 1)]
+    await rig.post(
+      .write(
+        ServerRequestID(7), central: rig.central,
+        parts.map { ServerWrite(characteristic: $0.0, offset: $0.1, value: Data(count: $0.2)) },
+        needsResponse: true))
+    #expect(rig.recorder.lines.all == ["write AA01+0:18 AA02+0:2 AA01+18:4 AA02+2:1"])
+    let requests = rig.recorder.requests
+    #expect(
+      requests.map { $0.characteristic === settings } == [true, false, true, false]
+        && requests.allSatisfy { $0.central === requests[0].central })
+    rig.manager.respond(to: try #require(requests.first), withResult: result)
+    rig.recorder.letGo()
+    let code = result == .success ? nil : ATTErrorCode(rawValue: UInt8(result.rawValue))
+    #expect(rig.peripheral.commands == [.respondWrites(ServerRequestID(7), code)])
+    #expect(rig.log.all == [])
+  }
+
   /// Nobody can answer a request that was let go of: the peer must not wait for its whole transaction time.
   @Test func answersForThoseWhoForget() async throws {
     let rig = try await PeripheralRig()

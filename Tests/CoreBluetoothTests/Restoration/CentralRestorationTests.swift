@@ -70,10 +70,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func aPendingConnectionGoesOn(asksAgain: Bool) async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    program.manager?.connect(try await program.discovered())
-    program.stop()
+    let program = try await RestoringCentral.ended(.waiting)
     try await program.start()
     let peripheral = try #require(program.recorder.peripherals.first)
     // This run's radio has not heard of it.
@@ -91,10 +88,7 @@ import Testing
   }
 
   @Test func aPendingConnectionCanBeCancelled() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    program.manager?.connect(try await program.discovered())
-    program.stop()
+    let program = try await RestoringCentral.ended(.waiting)
     let files = Lines()
     try await program.start { [weak program] line in
       guard let program else { return }
@@ -113,10 +107,7 @@ import Testing
   }
 
   @Test func whatWasKnownIsThereBeforeTheLinkAndNotifiesAfterIt() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    _ = try await program.subscribed()
-    program.stop()
+    let program = try await RestoringCentral.ended(.subscribed)
 
     try await program.start(first: nil)
     let (peripheral, objects) = try program.restored()
@@ -153,10 +144,7 @@ import Testing
   }
 
   @Test func aDeviceWithOtherFirmwareIsNotTakenForTheOldOne() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    _ = try await program.subscribed()
-    program.stop()
+    let program = try await RestoringCentral.ended(.subscribed)
     try await program.start()
     let (peripheral, objects) = try program.restored()
     let peer = program.peer
@@ -182,10 +170,7 @@ import Testing
   }
 
   @Test func aSubscriptionThatCannotBeHadAgainIsTold() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    _ = try await program.subscribed()
-    program.stop()
+    let program = try await RestoringCentral.ended(.subscribed)
     try await program.start()
     let (_, objects) = try program.restored()
     let peer = program.peer
@@ -204,10 +189,7 @@ import Testing
   }
 
   @Test func aLinkThatIsLostBeforeTheProgramKnowsOfItIsMadeAgain() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    _ = try await program.subscribed()
-    program.stop()
+    let program = try await RestoringCentral.ended(.subscribed)
     try await program.start()
     let (peripheral, objects) = try program.restored()
     // No answer comes before the link is lost.
@@ -225,10 +207,7 @@ import Testing
   }
 
   @Test func whatTheProgramDoesNotHoldEnds() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    program.manager?.connect(try await program.discovered())
-    program.stop()
+    let program = try await RestoringCentral.ended(.waiting)
     try await program.start(first: nil, holds: false)
     #expect(program.recorder.lines.all == ["restored peripherals [\"bench connecting\"]"])
     #expect(program.log.all.last?.contains("Keep a reference") == true)
@@ -244,11 +223,8 @@ import Testing
 
   @Test(arguments: [[AdapterState.poweredOff], [.unsupported, .resetting, .poweredOff], [.unauthorized]])
   func waitsForTheFirstPoweredOn(states: [AdapterState]) async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    _ = try await program.subscribed()
+    let program = try await RestoringCentral.ended(.subscribed)
     let before = program.saved
-    program.stop()
     for isLast in [false, true] {
       try await program.start(first: nil)
       for state in states { try program.central.set(state) }
@@ -350,10 +326,7 @@ import Testing
   }
 
   @Test func everythingGoesWithTheProgramsReferences() async throws {
-    let program = RestoringCentral()
-    try await program.start()
-    _ = try await program.subscribed()
-    program.stop()
+    let program = try await RestoringCentral.ended(.subscribed)
     weak var manager: CBCentralManager?
     weak var peripheral: CBPeripheral?
     weak var service: CBService?

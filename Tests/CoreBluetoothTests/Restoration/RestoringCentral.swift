@@ -16,6 +16,26 @@ final class RestoringCentral: @unchecked Sendable {
   // Sendable: tests start and stop it from one task.
   private(set) var manager: CBCentralManager?
 
+  /// How far a run has come.
+  enum Progress {
+    /// A connection is pending.
+    case waiting
+    /// Connected, everything discovered, one characteristic notifying.
+    case subscribed
+  }
+
+  /// A program whose first run has come so far and has ended; the next one is to be started.
+  static func ended(_ progress: Progress) async throws -> RestoringCentral {
+    let program = RestoringCentral()
+    try await program.start()
+    switch progress {
+    case .waiting: program.manager?.connect(try await program.discovered())
+    case .subscribed: _ = try await program.subscribed()
+    }
+    program.stop()
+    return program
+  }
+
   /// Starts the program; the state of Bluetooth is told afterwards.
   ///
   /// - Parameter react: runs inside each callback.

@@ -160,4 +160,10 @@ struct LocalExample: Sendable {
     type: CBUUID(string: "AA02"), properties: [.notify, .indicate], value: nil, permissions: [])
 
   init() { service.characteristics = [data, updates] }
+
+  /// A characteristic that is written and nothing else.
+  static func written(_ uuid: String) -> CBMutableCharacteristic {
+    CBMutableCharacteristic(
+      type: CBUUID(string: uuid), properties: .write, value: nil, permissions: .writeable)
+  }
 }
