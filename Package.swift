@@ -128,7 +128,17 @@ for name in [
       swiftSettings: settings),
 
     // Runs built programs for tests.
-    .target(name: "ChildProcess", path: "Tests/ChildProcess", swiftSettings: settings),
+    .target(
+      name: "ChildProcess", dependencies: ["Locking"], path: "Tests/ChildProcess", swiftSettings: settings),
+
+    // A kernel with Bluetooth, bluetoothd and controllers in software, in a virtual machine.
+    .target(
+      name: "RealStack", dependencies: ["ChildProcess", "CLinux", "Locking"], path: "Tests/RealStack",
+      exclude: ["README.md"],
+      resources: ["init.sh", "session.sh", "stack.sh", "main.conf"].map { .embedInCode("Scripts/\($0)") },
+      swiftSettings: settings),
+    .executableTarget(
+      name: "real-stack", dependencies: ["RealStack"], path: "Tests/RealStackTool", swiftSettings: settings),
     .testTarget(name: "SampleTests", dependencies: ["SampleData", "ChildProcess"], swiftSettings: settings),
 
     // A program in the manner and the language mode of those that were written for Apple's framework before Swift 6.

@@ -1,4 +1,6 @@
+internal import Dispatch
 package import Foundation
+internal import Locking
 
 /// A built program as a process of its own, for what only a process shows: signals, pipes, being killed.
 ///
@@ -13,9 +15,13 @@ package final class ChildProcess: Sendable {
     package let errorNumber: Int32
   }
 
+  private final class Started: Sendable {
+    let result = PosixMutex<Result<pid_t, any Error>?>(nil)
+  }
+
   /// Lines of standard output as they come, without their line feeds; ends with the output.
   package let lines: AsyncStream<String>
-  private let pid: pid_t
+  package let pid: pid_t
   private let endings: AsyncStream<Ending>
   private let errorText: FileHandle
 
@@ -24,8 +30,13 @@ package final class ChildProcess: Sendable {
     .deletingLastPathComponent()
 
   /// Starts the executable of that name, or at that absolute path; with an `output`, it prints there and ``lines`` is empty.
+  ///
+  /// The process has descriptors of this one as its own 3, 4, ...: duplicates of `inherited`. With `endsWithParent` it is killed when
+  /// this process ends, however that ends.
   package init(
-    _ name: String, _ arguments: [String] = [], environment: [String: String] = [:], output: FileHandle? = nil
+    _ name: String, _ arguments: [String] = [], environment: [String: String] = [:],
+    output: FileHandle? = nil,
+    inherited: [Int32] = [], endsWithParent: Bool = false
   ) throws {
     let errors = FileManager.default.temporaryDirectory.appending(path: "bluehaul-\(UUID()).stderr")
     try Data().write(to: errors)
@@ -34,10 +45,14 @@ package final class ChildProcess: Sendable {
     let (reader, writer) = try output.map { (nil, $0.fileDescriptor) } ?? Self.makePipe()
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     defer { if output == nil { close(writer) } }
-    pid = try Self.spawn(
-      name.hasPrefix("/") ? name : Self.products.appending(path: name).path, arguments,
-      variables.map { "\($0)=\($1)" }, output: writer,
-      errors: errorText.fileDescriptor)
+    let (endings, ending) = AsyncStream.makeStream(of: Ending.self)
+    self.endings = endings
+    var command = [name.hasPrefix("/") ? name : Self.products.appending(path: name).path] + arguments
+    if endsWithParent { command = ["/usr/bin/setpriv", "--pdeathsig", "KILL"] + command }
+    pid = try Self.start(ending) { [command, errors = errorText.fileDescriptor] in
+      try Self.spawn(
+        command, variables.map { "\($0)=\($1)" }, output: writer, errors: errors, inherited: inherited)
+    }
 
     let (lines, line) = AsyncStream.makeStream(of: String.self)
     self.lines = lines
@@ -48,14 +63,6 @@ package final class ChildProcess: Sendable {
       }
     } else {
       line.finish()
-    }
-    let (endings, ending) = AsyncStream.makeStream(of: Ending.self)
-    self.endings = endings
-    Thread.detachNewThread { [pid] in
-      var status: Int32 = 0
-      while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
-      ending.yield(status & 0x7F == 0 ? .exit(status >> 8 & 0xFF) : .signal(status & 0x7F))
-      ending.finish()
     }
   }
 
@@ -95,16 +102,47 @@ package final class ChildProcess: Sendable {
     return (ends[0], ends[1])
   }
 
+  /// The thread that starts a process also waits for its end: what ends with its parent ends with the thread that started it, see prctl(2).
+  private static func start(
+    _ ending: AsyncStream<Ending>.Continuation, _ spawn: @escaping @Sendable () throws -> pid_t
+  ) throws -> pid_t {
+    let event = DispatchSemaphore(value: 0)
+    let shared = Started()
+    Thread.detachNewThread {
+      let result = Result { try spawn() }
+      shared.result.withLock { $0 = result }
+      event.signal()
+      guard case .success(let pid) = result else { return ending.finish() }
+      var status: Int32 = 0
+      while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      ending.yield(status & 0x7F == 0 ? .exit(status >> 8 & 0xFF) : .signal(status & 0x7F))
+      ending.finish()
+    }
+    event.wait()
+    guard let result = shared.result.withLock({ $0 }) else { throw CannotStart(errorNumber: ECHILD) }
+    return try result.get()
+  }
+
   /// Signals have their default actions in the child, whatever the tests were started with.
   private static func spawn(
-    _ executable: String, _ arguments: [String], _ variables: [String], output: Int32, errors: Int32
+    _ command: [String], _ variables: [String], output: Int32, errors: Int32, inherited: [Int32]
   ) throws -> pid_t {
+    // Above all numbers that they are given, so that none is overwritten before it is duplicated.
+    let high = try inherited.map { descriptor in
+      let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 64)
+      guard copy >= 0 else { throw CannotStart(errorNumber: errno) }
+      return copy
+    }
+    defer { high.forEach { close($0) } }
     var actions = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&actions)
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
     unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
     unsafe posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
     unsafe posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
+    for (index, descriptor) in high.enumerated() {
+      unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + index))
+    }
     var attributes = posix_spawnattr_t()
     unsafe posix_spawnattr_init(&attributes)
     defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -116,11 +154,11 @@ package final class ChildProcess: Sendable {
     unsafe posix_spawnattr_setsigmask(&attributes, &none)
     unsafe posix_spawnattr_setsigdefault(&attributes, &defaults)
     unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-    var argv = unsafe ([executable] + arguments).map { unsafe strdup($0) } + [nil]
+    var argv = unsafe command.map { unsafe strdup($0) } + [nil]
     var envp = unsafe variables.map { unsafe strdup($0) } + [nil]
     defer { unsafe (argv + envp).forEach { unsafe free($0) } }
     var pid: pid_t = 0
-    let result = unsafe posix_spawn(&pid, executable, &actions, &attributes, &argv, &envp)
+    let result = unsafe posix_spawn(&pid, command[0], &actions, &attributes, &argv, &envp)
     guard result == 0 else { throw CannotStart(errorNumber: result) }
     return pid
   }

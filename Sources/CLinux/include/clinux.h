@@ -1,7 +1,14 @@
-// What the Glibc module does not export: headers that only Linux has, and macros Swift cannot read.
+// What the Glibc module does not export: headers that only Linux has, macros Swift cannot read, and instructions it has no word for.
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <stdint.h>
 #include <sys/inotify.h>
+
+// The processor's time stamp counter; 0 where it is not an x86-64.
+uint64_t clinux_time_stamp_counter(void);
+
+// pipe2(2) with O_CLOEXEC: no other child that is started meanwhile keeps the pipe open. 0, or -1 and errno.
+int clinux_closing_pipe(int ends[2]);
 
 #endif
