@@ -115,7 +115,7 @@ for name in [
     // The tool: a library of commands, so that tests reach them, and the executable.
     .target(
       name: "BluehaulTool",
-      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
+      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "BlueZRadio", "Locking"],
       swiftSettings: settings),
     .executableTarget(
       name: "bluehaul", dependencies: ["BluehaulTool"], swiftSettings: settings),
@@ -124,7 +124,10 @@ for name in [
       path: "samples/make-image", swiftSettings: settings),
     .testTarget(
       name: "BluehaulToolTests",
-      dependencies: ["BluehaulTool", "BulkTransfer", "ChildProcess", "Radio", "VirtualRadio", "Locking"],
+      dependencies: [
+        "BluehaulTool", "BulkTransfer", "ChildProcess", "Radio", "VirtualRadio", "BlueZRadio", "DBus",
+        "Locking",
+      ],
       swiftSettings: settings),
 
     // Runs built programs for tests.

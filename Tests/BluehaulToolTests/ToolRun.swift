@@ -1,3 +1,4 @@
+import BlueZRadio
 import Radio
 
 @testable import BluehaulTool
@@ -17,10 +18,12 @@ struct ToolRun {
   /// - Parameters:
   ///   - output: where the output goes, for who wants to see it while the tool runs.
   ///   - radio: makes the radios that the tool asks for.
+  ///   - examine: what is found on the host.
   init(
     _ arguments: [String], variables: [String: String] = [:], columns: Int? = nil, output: MemorySink? = nil,
     interrupts: Interrupts = Interrupts(exit: {}),
-    radio: (@Sendable (RadioRequest) throws -> any Radio)? = nil
+    radio: (@Sendable (RadioRequest) throws -> any Radio)? = nil,
+    examine: (@Sendable (String?) async -> [Finding])? = nil
   ) async {
     let output = output ?? MemorySink()
     let errors = MemorySink()
@@ -29,6 +32,7 @@ struct ToolRun {
       variables: variables, output: output, errors: errors, terminalColumns: nil,
       now: { ContinuousClock.now - start })
     if let columns { environment.terminalColumns = { columns } }
+    if let examine { environment.examine = examine }
     if let radio {
       environment.radio = radio
       environment.deviceRadio = radio

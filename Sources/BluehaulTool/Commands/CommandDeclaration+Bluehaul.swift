@@ -7,6 +7,6 @@ extension CommandDeclaration {
       Section(title: "Other options", options: [ArgumentParser.version.declaration]),
     ],
     subcommands: [
-      .demo, .scan, .push, .resume, .status, .devices, .receive, .inspect, .manifest, .help,
+      .demo, .scan, .info, .push, .resume, .status, .devices, .receive, .inspect, .manifest, .doctor, .help,
     ])
 }

@@ -39,7 +39,9 @@ enum RadioOptions {
   static let variable = "COREBLUETOOTH_RADIO"
 
   static let radio = Option(
-    "radio", .text("RADIO"), "virtual:DIR, the simulated air in that folder (what \(variable) says)")
+    "radio", .text("RADIO"),
+    "bluez or bluez:hci1, this host's Bluetooth; virtual:DIR, the simulated air in that folder (what \(variable) says, else bluez)"
+  )
   static let link = Option(
     "link", .link, "What the simulated link is like, such as phy=2M,mtu=247,interval=30; see help link")
   static let fault = Option(
@@ -59,6 +61,12 @@ enum RadioOptions {
     case .l2cap: LinkCeiling(link).channel(sdu: 65535).sustained
     }
   }
+
+  /// Names of the options that only a simulated link can follow.
+  static let simulationOnly = [
+    link.declaration.name, fault.declaration.name, clock.declaration.name, seed.declaration.name,
+    capture.declaration.name,
+  ]
 
   static let sharedClock = Option(
     "clock", .oneOf(SharedClockChoice.self), "How the time of the simulated link passes (real)")

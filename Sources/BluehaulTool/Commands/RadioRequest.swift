@@ -5,8 +5,8 @@ internal import VirtualRadio
 
 /// What a command wants from a radio, after all options were checked.
 struct RadioRequest: Sendable {
-  /// The words that chose the radio.
-  let words: String
+  /// The radio that was chosen.
+  let choice: ChosenRadio
   /// How the adapter is called.
   let name: String
   let link: LinkParameters
@@ -14,6 +14,9 @@ struct RadioRequest: Sendable {
   let clock: VirtualClock.Mode
   let seed: UInt64
   let capture: BTSnoopWriter?
+
+  /// The words that chose the radio.
+  var words: String { choice.words }
 
   /// The words with which another run, from any folder, finds the same radio, as a fact of a journal; none where they are too long for it.
   var journalFacts: [String: String] {
@@ -46,7 +49,7 @@ struct RadioRequest: Sendable {
     }
     let faults = try plan(arguments).resolved(totalBytes: Int(clamping: totalBytes))
     return RadioRequest(
-      words: try chosen(arguments[RadioOptions.radio] ?? words, invocation),
+      choice: try chosen(arguments[RadioOptions.radio] ?? words, invocation),
       name: "bluehaul-\(ProcessInfo.processInfo.processIdentifier)", link: link, faults: faults,
       clock: .realTime, seed: 1, capture: try RadioOptions.capture(arguments, printer: invocation.printer))
   }
@@ -60,7 +63,7 @@ struct RadioRequest: Sendable {
         "--fault late-ready or lost-ready", "it happens in the sender's process: give it to bluehaul push")
     }
     return RadioRequest(
-      words: try chosen(arguments[RadioOptions.radio], invocation), name: name,
+      choice: try chosen(arguments[RadioOptions.radio], invocation), name: name,
       link: arguments[RadioOptions.link]?.parameters ?? LinkParameters(), faults: faults,
       clock: (arguments[RadioOptions.sharedClock] ?? .real).mode, seed: arguments[RadioOptions.seed] ?? 1,
       capture: try RadioOptions.capture(arguments, printer: invocation.printer))
@@ -77,46 +80,17 @@ struct RadioRequest: Sendable {
     return plan
   }
 
-  private static func chosen(_ words: String?, _ invocation: Invocation) throws(TransferError) -> String {
-    let variable = RadioOptions.variable
-    guard let words = words ?? invocation.environment.variables[variable], !words.isEmpty else {
-      throw TransferError(
-        .radioUnavailable, "no radio is chosen", advice: "give --radio virtual:DIR, or set \(variable)")
-    }
-    return words
-  }
-}
-
-extension RadioRequest {
-  /// Makes the radio, or says why there is none.
-  func make() throws(TransferError) -> any Radio {
-    let directory = words.dropFirst("virtual:".count)
-    if directory.contains("?") {
-      throw TransferError(
-        .invalidArgument, "\(words) has settings behind the folder",
-        advice: "say them with --link, --fault and --clock; settings in words are for other programs")
-    }
-    guard words.hasPrefix("virtual:"), !directory.isEmpty else {
-      throw TransferError(
-        .radioUnavailable, "\(words) is no radio that this program knows", advice: "give --radio virtual:DIR")
-    }
-    do throws(VirtualAirError) {
-      let radio = try VirtualRadio(
-        directory: String(directory), name: name, clock: VirtualClock(clock), link: link, seed: seed,
-        faults: faults, capture: capture)
-      return radio
-    } catch {
-      throw TransferError(error)
-    }
-  }
-
-  /// Makes the radio of a device and takes its name, which no other process may have.
-  func makeDevice() throws(TransferError) -> any Radio {
-    let radio = try make()
-    do throws(VirtualAirError) {
-      try (radio as? VirtualRadio)?.takeName()
-    } catch {
-      throw TransferError(error)
+  /// The words of the command line, else of the environment, else those for this host's own Bluetooth.
+  private static func chosen(_ words: String?, _ invocation: Invocation) throws -> ChosenRadio {
+    let said =
+      words ?? invocation.environment.variables[RadioOptions.variable].flatMap { $0.isEmpty ? nil : $0 }
+    let radio = ChosenRadio(words: said ?? "bluez", isSaid: said != nil)
+    guard case .bluez = try radio.kind else { return radio }
+    for option in RadioOptions.simulationOnly where invocation.arguments.options[option] != nil {
+      throw UsageError.notApplicable(
+        "--\(option)",
+        option == RadioOptions.capture.declaration.name
+          ? "record the links of a host with btmon -w FILE" : "\(radio.words) is no simulation")
     }
     return radio
   }

@@ -65,7 +65,7 @@ struct ReceiveCommand {
     if let limit = arguments[Self.timeout] { options.session.silenceLimit = limit }
 
     let request = try RadioRequest.device(invocation, name: name)
-    let radio = try invocation.environment.deviceRadio(request)
+    let radio = try await invocation.environment.deviceRadio(request)
     defer { request.capture?.close() }
     let storage = try DirectoryStorage(path: folder, policy: policy)
     let receiver = ReceiveOperation(

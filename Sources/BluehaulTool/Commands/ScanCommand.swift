@@ -1,3 +1,4 @@
+internal import BlueZRadio
 internal import BulkTransfer
 internal import CoreBluetooth
 internal import Foundation
@@ -26,7 +27,7 @@ struct ScanCommand {
   init(_ invocation: Invocation) { self.invocation = invocation }
 
   func run() async throws {
-    let radio = try invocation.environment.radio(RadioRequest.sender(invocation))
+    let radio = try await invocation.environment.radio(RadioRequest.sender(invocation))
     let time = invocation.arguments[Self.time] ?? .seconds(5)
     let scan = DeviceScan(
       services: invocation.arguments[Self.all] ? [] : [HaulService.service],
@@ -47,11 +48,19 @@ extension Report {
     let called = sighting.advertisedName ?? sighting.knownName
     let name = called.map { Printable.text($0) } ?? "(no name)"
     let strength = sighting.rssi.map { "\($0) dBm" } ?? "– dBm"
+    let address = BlueZRadio.address(of: sighting.identifier)
+    let services =
+      sighting.services.isEmpty
+      ? "" : "  " + sighting.services.map { KnownUUID.name($0) ?? $0 }.joined(separator: ", ")
     return Report(
-      "device", .result, ["\(name)  \(strength)  \(sighting.identifier.uuidString)"],
+      "device", .result,
+      [
+        "\(name)  \(strength)  \(sighting.identifier.uuidString)" + (address.map { "  \($0)" } ?? "")
+          + services
+      ],
       [
         .init("name", .optional(called)), .init("identifier", .string(sighting.identifier.uuidString)),
-        .init("rssi", .optional(sighting.rssi)),
+        .init("address", .optional(address)), .init("rssi", .optional(sighting.rssi)),
         .init("services", .array(sighting.services.map(JSONValue.string))),
       ])
   }

@@ -1,3 +1,4 @@
+internal import BlueZRadio
 internal import Foundation
 internal import Radio
 
@@ -13,9 +14,12 @@ public struct ToolEnvironment: Sendable {
   public var now: @Sendable () -> Duration
 
   /// Makes the radio of a sender; a test gives a simulated one.
-  var radio: @Sendable (RadioRequest) throws -> any Radio = { try $0.make() }
+  var radio: @Sendable (RadioRequest) async throws -> any Radio = { try await $0.make() }
   /// Makes the radio of a device.
-  var deviceRadio: @Sendable (RadioRequest) throws -> any Radio = { try $0.makeDevice() }
+  var deviceRadio: @Sendable (RadioRequest) async throws -> any Radio = { try await $0.makeDevice() }
+
+  /// Looks at this host's Bluetooth; a test gives findings.
+  var examine: @Sendable (_ adapter: String?) async -> [Finding] = { await BlueZRadio.examine(adapter: $0) }
 
   /// Makes an environment.
   public init(

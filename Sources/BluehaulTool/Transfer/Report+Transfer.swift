@@ -7,7 +7,7 @@ extension Report {
     switch target {
     case .name(let text): name = text
     case .identifier(let identifier): name = identifier.uuidString
-    case .any: name = target.description
+    case .oneOf, .any: name = target.description
     }
     return Report(
       "searching", .detail, ["looking for \(Printable.text(name))"], [.init("device", .string(name))])

@@ -1,9 +1,10 @@
+internal import BlueZRadio
 internal import BulkTransfer
 internal import CoreBluetooth
 internal import Foundation
+internal import Locking
 internal import Radio
 internal import VirtualRadio
-internal import Locking
 
 /// One run of a push with its journal: from open files to the last word, or to how to go on.
 struct TransferRun {
@@ -15,7 +16,7 @@ struct TransferRun {
   /// - Throws: ``Failure`` with the command that goes on, where there is something to go on with.
   func run(_ invocation: Invocation) async throws {
     let printer = invocation.printer
-    let radio = try invocation.environment.radio(self.radio)
+    let radio = try await invocation.environment.radio(self.radio)
     defer { self.radio.capture?.close() }
     let folder = try invocation.environment.stateDirectory()
     let journals = TransferJournal(directory: folder)
@@ -28,7 +29,8 @@ struct TransferRun {
     let before = options.restarts ? [] : journal.earlier?.objects.map(\.confirmed) ?? []
     let confirmed = PosixMutex(before.reduce(0, Amounts.sum))
     let push = try PushOperation(
-      plan.objects(), transferID: plan.manifest.transferID, to: device.linkTarget, options: options,
+      plan.objects(), transferID: plan.manifest.transferID, to: device.linkTarget(on: radio),
+      options: options,
       record: { [radio = self.radio.journalFacts] durable, facts in
         let all = durable + before.dropFirst(durable.count)
         confirmed.withLock { $0 = all.reduce(0, Amounts.sum) }
@@ -88,6 +90,13 @@ extension TransferManifest.Target {
   /// Whom the link looks for: by the identifier where there is one.
   var linkTarget: DeviceTarget {
     identifier.flatMap(UUID.init(uuidString:)).map { .identifier($0) } ?? .name(name ?? identifier ?? "")
+  }
+
+  /// Whom the link looks for on a radio: on one whose devices have addresses, a text of that form is one.
+  func linkTarget(on radio: any Radio) -> DeviceTarget {
+    guard radio is BlueZRadio, case .name(let text) = linkTarget else { return linkTarget }
+    let identifiers = BlueZRadio.identifiers(ofAddress: text)
+    return identifiers.isEmpty ? linkTarget : .oneOf(identifiers, called: text.uppercased())
   }
 }
 

@@ -282,7 +282,8 @@ public struct ConnectionMachine: Sendable {
       target: target, wanted: wanted, memory: memory, memoryName: memoryName,
       configuration: configuration, now: now)
     searchesAgain = false
-    return enter(.finding, [.lookUp((wanted ?? memory).map { [$0] } ?? [])], until: search?.deadline)
+    return enter(
+      .finding, [.lookUp((wanted ?? memory).map { [$0] } ?? target.candidates)], until: search?.deadline)
   }
 
   private mutating func known(_ devices: [DeviceSighting], _ now: Duration) -> [Action] {

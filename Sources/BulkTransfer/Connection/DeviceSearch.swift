@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A search for a device: what was seen so far, and when it is decided.
 ///
-/// - By identifier, or where any device will do, the first sight decides.
+/// - By identifier or by one of several, or where any device will do, the first sight decides.
 /// - By name, a device of that name decides once ``ConnectionConfiguration/settleTime`` has shown no other.
 /// - A device that is remembered by that name and is not seen is tried after ``ConnectionConfiguration/memoryPatience``, while the scan
 ///   goes on.
@@ -63,13 +63,16 @@ struct DeviceSearch: Sendable {
   /// What the host knows: the devices that were asked for, and those that are connected to it.
   mutating func known(_ devices: [DeviceSighting], now: Duration) -> Step {
     if let wanted, devices.contains(where: { $0.identifier == wanted }) { return .take(wanted) }
+    if wanted == nil, let own = devices.first(where: { target.candidates.contains($0.identifier) }) {
+      return .take(own.identifier)
+    }
     if let memory, let own = devices.first(where: { $0.identifier == memory }) {
       switch target {
       case .any: return .take(memory)
       case .name(let name):
         let isSame = own.knownName.map { $0 == name || $0 == memoryName } ?? true
         if isSame { memoryDue = now + configuration.memoryPatience }
-      case .identifier: break
+      case .identifier, .oneOf: break
       }
     }
     isScanning = true

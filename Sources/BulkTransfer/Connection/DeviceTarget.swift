@@ -6,6 +6,8 @@ public enum DeviceTarget: Hashable, Sendable, CustomStringConvertible {
   case name(String)
   /// The device with this identifier.
   case identifier(UUID)
+  /// The device that has any of these identifiers: a text, which is what it is called, can stand for several.
+  case oneOf([UUID], called: String)
   /// Whichever device is there, by what is scanned for: the one that is remembered, else one that is connected to the system, else one
   /// that advertises.
   case any
@@ -18,6 +20,7 @@ public enum DeviceTarget: Hashable, Sendable, CustomStringConvertible {
       guard let advertised else { return known == name }
       return advertised == name || (known == name && name.hasPrefix(advertised))
     case .identifier(let own): return identifier == own
+    case .oneOf(let candidates, _): return candidates.contains(identifier)
     case .any: return true
     }
   }
@@ -26,6 +29,7 @@ public enum DeviceTarget: Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .name(let name): "\u{201C}\(name)\u{201D}"
     case .identifier(let identifier): identifier.uuidString
+    case .oneOf(_, let text): text
     case .any: "a device"
     }
   }
@@ -75,4 +79,13 @@ extension DeviceTarget {
 extension DeviceTarget {
   /// The identifier, where it is what was given.
   var identifier: UUID? { if case .identifier(let identifier) = self { identifier } else { nil } }
+
+  /// The identifiers that the device can have, where that is what was given.
+  var candidates: [UUID] {
+    switch self {
+    case .identifier(let identifier): [identifier]
+    case .oneOf(let identifiers, _): identifiers
+    case .name, .any: []
+    }
+  }
 }

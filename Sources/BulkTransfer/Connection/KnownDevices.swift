@@ -73,7 +73,7 @@ public struct KnownDevices: Sendable {
     try devices().first { device in
       switch target {
       case .name(let name): device.name == name
-      case .identifier(let identifier): device.identifier == identifier
+      case .identifier, .oneOf: target.candidates.contains(device.identifier)
       case .any: true
       }
     }

@@ -65,6 +65,28 @@ struct DeviceSearchTests {
         == [.stopScan, .connect(Sample.two)])
   }
 
+  @Test("one of several identifiers: the first of them that the host knows or that shows itself")
+  func oneOf() {
+    let target = DeviceTarget.oneOf([Sample.two, Sample.one], called: "00:AA:01:01:00:01")
+    var machine = ConnectionMachine(target: target)
+    _ = machine.handle(.radioReady, now: .zero)
+    #expect(machine.handle(.connect, now: .zero) == [.lookUp([Sample.two, Sample.one])])
+    #expect(machine.handle(.known([Sample.sighting(Sample.one, nil)]), now: .zero) == [.connect(Sample.one)])
+
+    machine = ConnectionMachine.searching(target)
+    #expect(machine.handle(.known([]), now: .zero) == [.scan])
+    let third = DeviceSighting(identifier: UUID(), advertisedName: "00:AA:01:01:00:01")
+    #expect(machine.handle(.sighted(third), now: .zero).isEmpty)
+    #expect(
+      machine.handle(.sighted(Sample.sighting(Sample.two, nil)), now: .zero)
+        == [.stopScan, .connect(Sample.two)])
+
+    machine = ConnectionMachine.searching(target)
+    _ = machine.handle(.known([]), now: .zero)
+    _ = machine.handle(.deadline, now: .seconds(60))
+    #expect(machine.error?.message.contains("00:AA:01:01:00:01") == true)
+  }
+
   // MARK: Memory
 
   /// Makes a machine that knows the device of its name, which nobody has seen for a second.
