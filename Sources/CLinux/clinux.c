@@ -2,7 +2,14 @@
 #include "clinux.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
+
+const short clinux_pollrdhup = POLLRDHUP;
+
+int clinux_accept(int listener, struct sockaddr *address, socklen_t *length) {
+  return accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
 
 uint64_t clinux_time_stamp_counter(void) {
 #if defined(__x86_64__)

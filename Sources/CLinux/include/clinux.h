@@ -4,6 +4,13 @@
 
 #include <stdint.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
+
+// POLLRDHUP of poll(2).
+extern const short clinux_pollrdhup;
+
+// accept4(2) with SOCK_NONBLOCK and SOCK_CLOEXEC.
+int clinux_accept(int listener, struct sockaddr *address, socklen_t *length);
 
 // The processor's time stamp counter; 0 where it is not an x86-64.
 uint64_t clinux_time_stamp_counter(void);
