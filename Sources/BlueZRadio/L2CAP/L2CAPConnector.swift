@@ -108,7 +108,9 @@ final class L2CAPAttempt: Sendable {
     finish(
       .failure(
         RadioError(
-          .timeout, "\(request.device) did not answer the request for PSM \(request.psm) in \(timeLimit)")))
+          .timeout,
+          "\(request.device) has not opened PSM \(request.psm) in \(timeLimit); it may be waiting to be paired"
+        )))
   }
 
   /// The socket is writable or has an error.

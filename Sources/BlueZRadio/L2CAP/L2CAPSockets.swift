@@ -51,7 +51,7 @@ struct KernelL2CAPSockets: L2CAPSockets {
   /// How long an SDU of a peer may be (BT_RCVMTU).
   ///
   /// Larger ones cost a peer fewer system calls, up to a point; with 65535 a kernel of version 6.12 never delivers any.
-  static let receiveMTU: UInt16 = 16 * 1024
+  var receiveMTU: UInt16 = 16 * 1024
   /// How many channels may wait to be accepted; the kernel refuses more for want of resources.
   static let backlog: Int32 = 8
 
@@ -117,7 +117,7 @@ struct KernelL2CAPSockets: L2CAPSockets {
       throw SocketError("bind(2)")
     }
     try set(BT_SECURITY, of: socket, to: bt_security(level: security.rawValue, key_size: 0))
-    try set(BT_RCVMTU, of: socket, to: Self.receiveMTU)
+    try set(BT_RCVMTU, of: socket, to: receiveMTU)
     return socket
   }
 

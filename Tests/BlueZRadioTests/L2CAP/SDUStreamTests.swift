@@ -1,0 +1,211 @@
+import Foundation
+import Radio
+import Testing
+
+@testable import BlueZRadio
+
+/// Cutting and joining SDUs, and what is told when.
+@Suite("L2CAP: SDUs and bytes") struct SDUStreamTests {
+  private func stream(mtu: Int = 100, receiveMTU: Int = 64, capacity: Int = 1_000) -> SDUStream {
+    SDUStream(SDUStream.Limits(sendMTU: mtu, receiveMTU: receiveMTU, capacity: capacity))
+  }
+
+  private func octets(_ count: Int, from start: Int = 0) -> [UInt8] {
+    (start..<start + count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+  }
+
+  /// Sends all that goes; the SDUs.
+  private func sendAll(_ stream: inout SDUStream) -> [[UInt8]] {
+    var sdus: [[UInt8]] = []
+    while let length = stream.nextLength {
+      sdus.append(Array(stream.nextSDU(length)))
+      stream.sent(length)
+    }
+    return sdus
+  }
+
+  @Test("Bytes are cut into SDUs of full length", arguments: [1, 23, 99, 512], [1, 100, 512, 900])
+  func cuts(_ mtu: Int, _ count: Int) {
+    var stream = stream(mtu: mtu)
+    let bytes = octets(count)
+    #expect(stream.write(Data(bytes)) == count)
+    let sdus = sendAll(&stream)
+    #expect(sdus.flatMap { $0 } == bytes)
+    #expect(sdus.dropLast().allSatisfy { $0.count == mtu })
+    #expect(sdus.last.map { $0.count <= mtu } == true)
+    #expect(stream.sentCount == count && stream.hasSentAll)
+  }
+
+  @Test("Bytes that are written while nothing goes share an SDU")
+  func coalesces() {
+    var stream = stream()
+    #expect(stream.write(Data([1])) == 1)
+    #expect(stream.nextLength == 1)
+    #expect(stream.refused() == true)
+    for octet in 2...60 as ClosedRange<UInt8> { #expect(stream.write(Data([octet])) == 1) }
+    #expect(stream.nextLength == nil)
+    stream.unblock()
+    #expect(sendAll(&stream) == [Array(1...60)])
+  }
+
+  @Test("A full buffer takes a part, and room is told once, when there is enough of it")
+  func tellsRoom() {
+    var stream = stream()
+    #expect(stream.write(Data(octets(600))) == 600)
+    #expect(stream.takeEvents().isEmpty)
+    #expect(stream.write(Data(octets(600))) == 400)
+    #expect(!stream.hasSpace)
+    stream.sent(100)
+    #expect(stream.hasSpace)
+    // A little room is not worth an event.
+    #expect(stream.takeEvents().isEmpty)
+    stream.sent(200)
+    #expect(stream.takeEvents() == [.writable])
+    #expect(stream.takeEvents().isEmpty)
+    // A write that fills it to the last byte asks as well.
+    #expect(stream.write(Data(octets(300))) == 300)
+    #expect(!stream.hasSpace)
+    stream.sent(900)
+    #expect(stream.takeEvents() == [.writable])
+  }
+
+  @Test("SDUs are joined, whatever is read at a time", arguments: [1, 7, 63, 1_000])
+  func joins(_ readSize: Int) {
+    var stream = stream()
+    var (sent, read) = (0, [UInt8]())
+    for length in [1, 64, 0, 63, 17, 64, 2] {
+      #expect(stream.canReceive)
+      stream.received(octets(length, from: sent)[...])
+      sent += length
+      read += stream.read(upTo: readSize)
+    }
+    while stream.hasBytes { read += stream.read(upTo: readSize) }
+    #expect(read == octets(sent))
+  }
+
+  @Test("An SDU is taken only where the longest has room, so that the peer gets no credits for more")
+  func holdsBack() {
+    var stream = stream(receiveMTU: 400)
+    stream.received(octets(400)[...])
+    #expect(stream.canReceive)
+    stream.received(octets(300)[...])
+    #expect(!stream.canReceive)
+    #expect(stream.read(upTo: 99).count == 99)
+    #expect(!stream.canReceive)
+    #expect(stream.read(upTo: 1).count == 1)
+    #expect(stream.canReceive)
+  }
+
+  @Test("A buffer that is smaller than the longest SDU grows to hold one")
+  func holdsOne() {
+    var stream = stream(receiveMTU: 5_000)
+    #expect(stream.canReceive)
+    stream.received(octets(5_000)[...])
+    #expect(!stream.canReceive)
+    #expect(Array(stream.read(upTo: 10_000)) == octets(5_000))
+  }
+
+  @Test("Arrival is told once, and again only after a read has found less than it asked for")
+  func tellsArrival() {
+    var stream = stream()
+    stream.received(octets(10)[...])
+    #expect(stream.takeEvents() == [.readable])
+    stream.received(octets(10)[...])
+    #expect(stream.takeEvents().isEmpty)
+    #expect(stream.read(upTo: 20).count == 20)
+    stream.received(octets(10)[...])
+    #expect(stream.takeEvents().isEmpty)
+    #expect(stream.read(upTo: 20).count == 10)
+    stream.received(octets(10)[...])
+    #expect(stream.takeEvents() == [.readable])
+    // Empty SDUs bring nothing to read.
+    #expect(stream.read(upTo: 20).count == 10)
+    stream.received([])
+    #expect(stream.takeEvents().isEmpty)
+  }
+
+  @Test("A sink that comes late is told what there is")
+  func tellsAgain() {
+    var stream = stream()
+    stream.received(octets(10)[...])
+    stream.finish(nil)
+    #expect(stream.takeEvents() == [.readable, .closed(nil)])
+    #expect(stream.takeEvents().isEmpty)
+    #expect(stream.takeEvents(again: true) == [.readable, .closed(nil)])
+    #expect(stream.read(upTo: 100).count == 10)
+    #expect(stream.takeEvents().isEmpty)
+    #expect(stream.takeEvents(again: true) == [.closed(nil)])
+  }
+
+  @Test("Closing sends what was written, takes nothing more, and forgets what has come")
+  func closes() {
+    var stream = stream()
+    #expect(stream.write(Data(octets(250))) == 250)
+    stream.received(octets(10)[...])
+    stream.close()
+    #expect(stream.phase == .draining)
+    #expect(stream.write(Data([1])) == 0)
+    #expect(!stream.hasSpace && !stream.hasBytes)
+    #expect(sendAll(&stream).map(\.count) == [100, 100, 50])
+    // The peer is not held up by what nobody reads.
+    for _ in 0..<100 {
+      #expect(stream.canReceive)
+      stream.received(octets(64)[...])
+    }
+    #expect(!stream.hasBytes)
+    #expect(stream.takeEvents().isEmpty)
+    stream.disconnecting()
+    #expect(stream.phase == .disconnecting)
+    stream.finish(nil)
+    #expect(stream.takeEvents() == [.closed(nil)])
+  }
+
+  @Test("The first end counts, and after it only reading goes on")
+  func endsOnce() {
+    var stream = stream()
+    #expect(stream.write(Data(octets(1_001))) == 1_000)
+    stream.received(octets(10)[...])
+    let reason = RadioError(.supervisionTimeout, "gone")
+    stream.finish(reason)
+    stream.finish(nil)
+    #expect(stream.takeEvents() == [.readable, .closed(reason)])
+    #expect(stream.nextLength == nil)
+    #expect(stream.write(Data([1])) == 0)
+    #expect(!stream.hasSpace)
+    #expect(Array(stream.read(upTo: 100)) == octets(10))
+  }
+
+  @Test("A socket that calls itself writable and takes nothing is offered less, and given up in the end")
+  func shortens() {
+    var stream = stream(mtu: 400)
+    #expect(stream.write(Data(octets(1_000))) == 1_000)
+    #expect(stream.refused() == true)
+    // So far it has promised nothing.
+    stream.unblock()
+    #expect(stream.nextLength == 400)
+    #expect(stream.refused() == true)
+    stream.unblock()
+    #expect(stream.nextLength == 200)
+    stream.sent(200)
+    // What it has once taken it is offered again.
+    #expect(stream.refused() == true)
+    stream.unblock()
+    #expect(stream.nextLength == 200)
+    var attempts = 0
+    while stream.refused() {
+      stream.unblock()
+      attempts += 1
+      guard attempts < 1_000 else { break }
+    }
+    #expect((1..<1_000).contains(attempts))
+    stream.unblock()
+    #expect(stream.nextLength.map { $0 >= SDUStream.minimumMTU } == true)
+  }
+
+  @Test("No SDU is longer than the kernel has buffers for")
+  func bounds() {
+    var stream = stream(mtu: 65_535, capacity: 64 * 1024)
+    #expect(stream.write(Data(octets(60_000))) == 60_000)
+    #expect(stream.nextLength == SDUStream.longestSDU)
+  }
+}
