@@ -37,9 +37,7 @@ extension BlueZRadio {
   }
 
   public func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio {
-    let central = BlueZCentral(host, sink: sink)
-    host.queue.async { [host] in host.add(central) }
-    return central
+    BlueZCentral(host, sink: sink)
   }
 
   public func makePeripheral(sink: @escaping @Sendable (PeripheralEvent) -> Void) -> any PeripheralRadio {

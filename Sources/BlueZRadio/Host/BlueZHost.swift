@@ -19,7 +19,7 @@ protocol BlueZObserver: AnyObject, Sendable {
 final class BlueZHost: @unchecked Sendable {
   let queue = DispatchQueue(label: "BlueZRadio.host")
   private let address: DBusAddress
-  private let clock: any RadioClock
+  let clock: any RadioClock
   private let note: @Sendable (String) -> Void
 
   private(set) var bus: DBusConnection?
@@ -42,6 +42,14 @@ final class BlueZHost: @unchecked Sendable {
   }
 
   private let shared = PosixMutex(Snapshot())
+  private let lastNumber = PosixMutex<UInt64>(0)
+
+  /// The central role, made for its first client.
+  private(set) lazy var central: CentralHost = {
+    let central = CentralHost(self)
+    add(central)
+    return central
+  }()
   var snapshot: Snapshot { shared.withLock { $0 } }
 
   private struct Observer {
@@ -61,6 +69,19 @@ final class BlueZHost: @unchecked Sendable {
 
   /// Says something to the log that a person should know.
   func log(_ text: String) { note(text) }
+
+  /// A number that no other client has; from any thread.
+  func makeNumber() -> UInt64 {
+    lastNumber.withLock { number in
+      number += 1
+      return number
+    }
+  }
+
+  /// Runs something on the queue, some time from now.
+  func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) {
+    _ = clock.schedule(after: max(.zero, delay)) { [queue] in queue.async(execute: body) }
+  }
 
   // MARK: Clients
 
@@ -259,6 +280,26 @@ final class BlueZHost: @unchecked Sendable {
       return note("bluetoothd sent a signal of unexpected form: \(error)")
     }
     guard let change else { return }
+    apply(change)
+  }
+
+  /// Asks for an interface's properties, of which the daemon does not tell all changes, and then goes on.
+  func refresh(_ path: ObjectPath, _ interface: String, then: @escaping @Sendable () -> Void) {
+    let owner = owner
+    call(path, DBusWellKnown.properties, "GetAll", [.string(interface)]) { [weak self] result in
+      if let self, isLoaded, owner == self.owner, case .success(let reply) = result,
+        let values = try? reply.read([String: DBusVariant].self)
+      {
+        let known = store.properties(interface, of: path) ?? [:]
+        let changed = values.mapValues(\.content).filter { known[$0.key] != $0.value }
+        let gone = known.keys.filter { values[$0] == nil }
+        apply(.properties(path, interface: interface, changed: changed, invalidated: gone))
+      }
+      then()
+    }
+  }
+
+  private func apply(_ change: ObjectChange) {
     for change in store.apply(change) {
       if case .removed(let path, BlueZ.adapter, _) = change, path == adapter.path { adapter.forget() }
       look()

@@ -1,0 +1,109 @@
+internal import DBus
+internal import Dispatch
+internal import Foundation
+internal import Glibc
+
+/// A descriptor that the daemon has given for the values of one characteristic: each datagram is one value (unix(7), SOCK_SEQPACKET).
+///
+/// Sources on it have a duplicate each, so that the descriptor can be closed at any moment. All of this may be called from any thread.
+final class AcquiredSocket: Sendable {
+  private let descriptor: UnixDescriptor
+  private static let noWaiting = Int32(MSG_DONTWAIT)
+  private static let noSignal = Int32(MSG_NOSIGNAL)
+
+  init(_ descriptor: UnixDescriptor) {
+    self.descriptor = descriptor
+    let raw = descriptor.raw
+    _ = fcntl(raw, F_SETFL, fcntl(raw, F_GETFL) | O_NONBLOCK)
+  }
+
+  enum Sent: Sendable, Hashable {
+    case sent
+    /// The daemon has not read for a while.
+    case full
+    /// The daemon has closed its end.
+    case ended
+  }
+
+  /// Sends a value that is not empty: an empty datagram reads like the end.
+  func send(_ value: Data) -> Sent {
+    while true {
+      let count = unsafe value.withUnsafeBytes { bytes in
+        unsafe Glibc.send(descriptor.raw, bytes.baseAddress, bytes.count, Self.noWaiting | Self.noSignal)
+      }
+      if count >= 0 { return .sent }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN, ENOBUFS, ENOMEM: return .full
+      default: return .ended
+      }
+    }
+  }
+
+  enum Received: Sendable, Hashable {
+    case value(Data)
+    case nothing
+    case ended
+  }
+
+  /// Takes one value, of at most 512 octets (Core Vol 3 Part F 3.2.9).
+  func receive() -> Received {
+    while true {
+      var count = 0
+      let value = unsafe [UInt8](unsafeUninitializedCapacity: 1024) { bytes, initialized in
+        count = unsafe recv(descriptor.raw, bytes.baseAddress, bytes.count, Self.noWaiting)
+        initialized = max(0, count)
+      }
+      if count > 0 { return .value(Data(value)) }
+      if count == 0 { return .ended }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN: return .nothing
+      default: return .ended
+      }
+    }
+  }
+
+  /// What the daemon has not read yet, as the kernel accounts for it: at least the octets of the values.
+  var unread: Int {
+    var memory = [UInt32](repeating: 0, count: 16)
+    var length = socklen_t(memory.count * MemoryLayout<UInt32>.size)
+    let result = unsafe memory.withUnsafeMutableBytes {
+      unsafe getsockopt(descriptor.raw, SOL_SOCKET, SO_MEMINFO, $0.baseAddress, &length)
+    }
+    // SK_MEMINFO_WMEM_ALLOC of linux/sock_diag.h.
+    return result == 0 ? Int(memory[2]) : 0
+  }
+
+  /// Calls `handler` on `queue` as long as values or the end are there, until the source is cancelled.
+  func whenReadable(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) -> SocketSource? {
+    guard let own = try? descriptor.duplicate() else { return nil }
+    return SocketSource(DispatchSource.makeReadSource(fileDescriptor: own.raw, queue: queue), own, handler)
+  }
+
+  /// Calls `handler` on `queue` as long as there is room, until the source is cancelled.
+  func whenWritable(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) -> SocketSource? {
+    guard let own = try? descriptor.duplicate() else { return nil }
+    return SocketSource(DispatchSource.makeWriteSource(fileDescriptor: own.raw, queue: queue), own, handler)
+  }
+}
+
+// Dispatch sources can be used from all threads; this one is set up before it is shared.
+final class SocketSource: @unchecked Sendable {
+  private let source: any DispatchSourceProtocol
+
+  fileprivate init(
+    _ source: any DispatchSourceProtocol, _ descriptor: UnixDescriptor,
+    _ handler: @escaping @Sendable () -> Void
+  ) {
+    self.source = source
+    source.setEventHandler(handler: handler)
+    // The descriptor has to stay open until the source is through with it.
+    source.setCancelHandler { withExtendedLifetime(descriptor) {} }
+    source.resume()
+  }
+
+  deinit { source.cancel() }
+
+  func cancel() { source.cancel() }
+}

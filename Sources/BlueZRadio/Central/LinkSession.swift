@@ -1,0 +1,219 @@
+internal import DBus
+internal import Dispatch
+internal import Foundation
+internal import Radio
+
+/// One link while it is up: requests, subscriptions, writes and the peer's attributes, for all clients that use it.
+///
+/// Everything happens on the host's queue; only its gate is reached from elsewhere.
+final class LinkSession: @unchecked Sendable {
+  /// What a client asks for, and what the session asks by itself.
+  enum Request: Sendable, Hashable {
+    case gatt(GATTRequest)
+    /// A read whose answer nobody wants but as evidence of what has arrived.
+    case probe(AttributeHandle)
+  }
+
+  struct Operation: Sendable {
+    let request: Request
+    /// Nil for the session's own.
+    let id: RequestID?
+    let client: CentralClient?
+  }
+
+  unowned let central: CentralHost
+  private weak var link: CentralLink?
+  let peer: PeerID
+  let path: ObjectPath
+  let gate: WriteGate
+  private(set) var users: [CentralClient] = []
+  private(set) var isOver = false
+  private(set) var isResolved = false
+  /// Services that the peer has advertised, and those that clients have asked for.
+  private(set) var knownServices: Set<BluetoothUUID>
+  private(set) var database = RemoteDatabase()
+  private var isDatabaseOld = true
+  var operations = AttributeQueue<Operation>()
+  var subscriptions: [AttributeHandle: Subscription] = [:]
+  var acquiring: Set<AttributeHandle> = []
+  var writableSources: [AttributeHandle: SocketSource] = [:]
+  /// What the reply to the running operation will prove.
+  var coverage: WriteBudget.Amount?
+  /// Probes that have given no evidence.
+  var failedProbes = 0
+  /// Whether pairing was tried over this link.
+  var hasTriedPairing = false
+  var channels: [WeakChannel] = []
+
+  /// bluetoothd waits 30 s for a peer's response and then ends the link (Core Vol 3 Part F 3.3.3).
+  static let operationLimit = Duration.seconds(40)
+
+  init(_ central: CentralHost, _ link: CentralLink, _ path: ObjectPath) {
+    self.central = central
+    self.link = link
+    self.path = path
+    peer = link.peer
+    knownServices = Set(DeviceFacts(central.host.store, path)?.services ?? [])
+    let relay = TaskRelay()
+    gate = WriteGate { relay.ask($0) }
+    relay.set(self, central.host.queue)
+  }
+
+  var host: BlueZHost { central.host }
+
+  // MARK: Clients
+
+  func join(_ client: CentralClient) { users.append(client) }
+
+  func leave(_ client: CentralClient) {
+    users.removeAll { $0 === client }
+    operations.remove { $0.client === client }
+    gate.forget(client.id)
+    for handle in Array(subscriptions.keys) { unsubscribe(client, from: handle) }
+  }
+
+  /// Posts to all users.
+  func post(_ event: CentralEvent) { for user in users { user.post(event) } }
+
+  // MARK: Life
+
+  func begin() { deviceChanged() }
+
+  func deviceChanged() {
+    guard !isOver else { return }
+    isDatabaseOld = true
+    guard DeviceFacts(host.store, path)?.areServicesResolved == true else {
+      isResolved = false
+      return
+    }
+    guard !isResolved else { return }
+    settle { [weak self] in
+      guard let self, !isResolved, DeviceFacts(host.store, path)?.areServicesResolved == true else { return }
+      isResolved = true
+      refresh()
+      learnMTU()
+      goOn()
+    }
+  }
+
+  /// Goes on once everything was told that the daemon knows now: it tells of objects after the property that says that they are there,
+  /// but sends no reply before what it has to tell.
+  private func settle(_ body: @escaping @Sendable () -> Void) {
+    host.call(path, DBusWellKnown.properties, "Get", [.string(BlueZ.device), .string("Connected")]) {
+      [weak self] _ in
+      if self?.isOver == false { body() }
+    }
+  }
+
+  /// The link is over: nothing of it is posted any more but the ends of its channels.
+  func end(_ error: RadioError?) {
+    guard !isOver else { return }
+    isOver = true
+    gate.close()
+    writableSources = [:]
+    for subscription in subscriptions.values { release(subscription) }
+    subscriptions = [:]
+    operations.remove { _ in true }
+    endChannels(error)
+    users = []
+  }
+
+  /// Ends the link, as it cannot be used as it should.
+  func fail(_ error: RadioError) {
+    guard !isOver else { return }
+    host.log("The link to \(path) is given up: \(error)")
+    link?.fail(error)
+  }
+
+  // MARK: Attributes
+
+  func attributesChanged(_ change: ObjectStore.Change) {
+    guard !isOver else { return }
+    switch change {
+    case .changed(let path, BlueZ.gattCharacteristic, let names):
+      if names.contains("Value") { valueChanged(path) }
+      if names.contains("MTU"),
+        let mtu = host.store.property("MTU", BlueZ.gattCharacteristic, of: path, as: UInt16.self)
+      {
+        setMTU(mtu)
+      }
+      if names.contains("Flags") { isDatabaseOld = true }
+    case .added(let path, BlueZ.gattService), .removed(let path, BlueZ.gattService, _):
+      isDatabaseOld = true
+      guard isResolved, let start = RemoteDatabase.service(of: path, device: self.path)?.start else { return }
+      let old = database.services.first { $0.path == path }?.remote.handles
+      settle { [weak self] in
+        guard let self else { return }
+        refresh()
+        let now = database.services.first { $0.path == path }?.remote.handles
+        post(.servicesChanged(peer, [old ?? now ?? start...start]))
+      }
+    case .added, .removed: isDatabaseOld = true
+    case .changed: break
+    }
+  }
+
+  /// Takes the daemon's objects anew where they have changed.
+  func refresh() {
+    guard isDatabaseOld else { return }
+    isDatabaseOld = false
+    database = RemoteDatabase(host.store, device: path)
+    gate.setWritable(
+      Set(database.characteristics.filter { $0.properties.contains(.writeWithoutResponse) }.map(\.handle)))
+  }
+
+  /// Clients have asked for services: those that are there are known now.
+  func noteServices(_ services: [RemoteService]) {
+    let new = Set(services.map(\.uuid))
+    guard !new.isSubset(of: knownServices) else { return }
+    knownServices.formUnion(new)
+    central.noteLink(path)
+  }
+
+  // MARK: ATT MTU
+
+  /// bluetoothd 5.66 as a server drops commands with more than 510 octets, so that is what an MTU of 517 is good for.
+  static let largestMTU: UInt16 = 513
+
+  func setMTU(_ mtu: UInt16) {
+    let mtu = Int(max(23, min(mtu, Self.largestMTU)))
+    guard !isOver, gate.setMTU(mtu) else { return }
+    post(.mtuChanged(peer, mtu))
+  }
+
+  /// The copy of the property may be from before the exchange: the daemon does not tell that it has changed.
+  private func learnMTU() {
+    guard let characteristic = database.characteristics.first(where: { $0.mtu != nil }) else {
+      // Daemons before 5.62 tell it together with a descriptor only.
+      if let first = database.characteristics.first(where: { $0.properties.contains(.writeWithoutResponse) })
+      {
+        acquireWrites(first.handle)
+      }
+      return
+    }
+    host.call(
+      characteristic.path, DBusWellKnown.properties, "Get",
+      [.string(BlueZ.gattCharacteristic), .string("MTU")]
+    ) { [weak self] result in
+      guard let self, case .success(let reply) = result, case .uint16(let mtu)? = reply.property
+      else { return }
+      setMTU(mtu)
+    }
+  }
+}
+
+/// Hands the gate's tasks to its session, which is made after it.
+private final class TaskRelay: @unchecked Sendable {
+  // Set once before the gate is shared.
+  private weak var session: LinkSession?
+  private var queue: DispatchQueue?
+
+  func set(_ session: LinkSession, _ queue: DispatchQueue) {
+    self.session = session
+    self.queue = queue
+  }
+
+  func ask(_ task: WriteGate.Task) {
+    queue?.async { [weak session] in session?.carryOut(task) }
+  }
+}
