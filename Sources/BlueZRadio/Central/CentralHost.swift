@@ -16,10 +16,12 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
   private var linked: [ObjectPath: KnownPeer] = [:]
   private var lastSeen: [ObjectPath: DeviceFacts] = [:]
   let pairing: PairingAgent
+  let connector: L2CAPConnector
 
   init(_ host: BlueZHost) {
     self.host = host
     pairing = PairingAgent(host)
+    connector = L2CAPConnector(clock: host.clock)
   }
 
   // MARK: Clients

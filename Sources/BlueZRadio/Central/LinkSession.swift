@@ -43,7 +43,9 @@ final class LinkSession: @unchecked Sendable {
   var failedProbes = 0
   /// Whether pairing was tried over this link.
   var hasTriedPairing = false
-  var channels: [WeakChannel] = []
+  var channels: [ClientChannel] = []
+  /// Channels that are being opened.
+  var attempts: [ChannelRequest: L2CAPAttempt] = [:]
 
   /// bluetoothd waits 30 s for a peer's response and then ends the link (Core Vol 3 Part F 3.3.3).
   static let operationLimit = Duration.seconds(40)
@@ -69,6 +71,7 @@ final class LinkSession: @unchecked Sendable {
     users.removeAll { $0 === client }
     operations.remove { $0.client === client }
     gate.forget(client.id)
+    endChannels(of: client)
     for handle in Array(subscriptions.keys) { unsubscribe(client, from: handle) }
   }
 
