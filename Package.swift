@@ -142,6 +142,9 @@ for name in [
       swiftSettings: settings),
     .executableTarget(
       name: "real-stack", dependencies: ["RealStack"], path: "Tests/RealStackTool", swiftSettings: settings),
+    .testTarget(
+      name: "RealStackTests", dependencies: ["RealStack", "ChildProcess", "Locking"], swiftSettings: settings),
+    .testTarget(name: "GuestTests", dependencies: ["RealStack", "DBus"], swiftSettings: settings),
     .testTarget(name: "SampleTests", dependencies: ["SampleData", "ChildProcess"], swiftSettings: settings),
 
     // A program in the manner and the language mode of those that were written for Apple's framework before Swift 6.

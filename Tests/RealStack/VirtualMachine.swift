@@ -43,6 +43,10 @@ package struct VirtualMachine: Sendable {
     /// Why attempts to boot have failed before the one that did not.
     package let failedBoots: [String]
     package let logs: Logs
+
+    package init(status: Int32, phases: [Phase], failedBoots: [String], logs: Logs) {
+      (self.status, self.phases, self.failedBoots, self.logs) = (status, phases, failedBoots, logs)
+    }
   }
 
   package struct Phase: Sendable, CustomStringConvertible {

@@ -7,7 +7,7 @@ extension VirtualMachine {
       throw Failure.unsupported("busybox or bluetoothd is missing")
     }
     var archive = CPIOArchive()
-    for folder in ["bin", "proc", "sys", "dev", "host", "layer", "root", "guest"] {
+    for folder in ["bin", "proc", "sys", "dev", "host", "layer", "merged", "guest"] {
       archive.addFolder(folder)
     }
     archive.addFile("init", Data(PackageResources.init_sh), executable: true)

@@ -26,31 +26,31 @@ load /modules/early
 mount -t 9p -o trans=virtio,version=9p2000.L,cache=loose,msize=512000,ro root /host || give_up "the host's root is not there"
 mount -t tmpfs -o mode=0755,size=80% layer /layer
 mkdir /layer/upper /layer/work
-mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work root /root || give_up "no overlay"
+mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work root /merged || give_up "no overlay"
 
-mkdir -p /root/proc /root/sys /root/dev /root/run /root/out
-mount --move /proc /root/proc
-mount --move /sys /root/sys
-mount --move /dev /root/dev
-mount -t debugfs debug /root/sys/kernel/debug
-mkdir -p /root/dev/pts /root/dev/shm
-mount -t devpts devpts /root/dev/pts
-mount -t tmpfs shm /root/dev/shm
-ln -sf /proc/self/fd /root/dev/fd
-ln -sf fd/0 /root/dev/stdin
-ln -sf fd/1 /root/dev/stdout
-ln -sf fd/2 /root/dev/stderr
-mount -t tmpfs -o mode=0755 run /root/run
+mkdir -p /merged/proc /merged/sys /merged/dev /merged/run /merged/out
+mount --move /proc /merged/proc
+mount --move /sys /merged/sys
+mount --move /dev /merged/dev
+mount -t debugfs debug /merged/sys/kernel/debug
+mkdir -p /merged/dev/pts /merged/dev/shm
+mount -t devpts devpts /merged/dev/pts
+mount -t tmpfs shm /merged/dev/shm
+ln -sf /proc/self/fd /merged/dev/fd
+ln -sf fd/0 /merged/dev/stdin
+ln -sf fd/1 /merged/dev/stdout
+ln -sf fd/2 /merged/dev/stderr
+mount -t tmpfs -o mode=0755 run /merged/run
 # What the host has paired or remembers is not ours.
-mkdir -p /root/var/lib/bluetooth
-mount -t tmpfs -o mode=0700 bluetooth /root/var/lib/bluetooth
-mount -t 9p -o trans=virtio,version=9p2000.L,cache=none,msize=512000 out /root/out || give_up "/out is not there"
+mkdir -p /merged/var/lib/bluetooth
+mount -t tmpfs -o mode=0700 bluetooth /merged/var/lib/bluetooth
+mount -t 9p -o trans=virtio,version=9p2000.L,cache=none,msize=512000 out /merged/out || give_up "/out is not there"
 
-mkdir -p /root/run/dbus /root/run/real-stack/bin
-cp -r /guest/. /root/run/real-stack/
-cp /bin/busybox /root/run/real-stack/busybox
-ln -s ../stack.sh /root/run/real-stack/bin/stack
+mkdir -p /merged/run/dbus /merged/run/real-stack/bin
+cp -r /guest/. /merged/run/real-stack/
+cp /bin/busybox /merged/run/real-stack/busybox
+ln -s ../stack.sh /merged/run/real-stack/bin/stack
 load /modules/late
 ip link set lo up
-chroot /root /run/real-stack/busybox sh /run/real-stack/session.sh
+chroot /merged /run/real-stack/busybox sh /run/real-stack/session.sh
 reboot -f

@@ -1,0 +1,35 @@
+import RealStack
+import Testing
+
+/// Machines one after the other: each takes all processors of a small host.
+@Suite(
+  "On a real Bluetooth stack", .serialized,
+  .enabled(if: VirtualMachine.obstacle == nil, Comment(rawValue: VirtualMachine.obstacle ?? "")))
+enum OnARealStack {}
+
+/// Tests that need a Bluetooth stack: here they are started, and what fails there fails here, at its place in the source.
+extension OnARealStack {
+  @Suite("In the virtual machine", .serialized) struct GuestRunTests {
+    @Test("tests pass", arguments: GuestSuites.all)
+    func run(_ suites: GuestSuites) async throws {
+      var machine = VirtualMachine()
+      machine.controllers = suites.controllers
+      machine.timeLimit = suites.timeLimit
+      let result = try await GuestTestRun(suites.tests, machine: machine).run(note: {
+        print("virtual machine: \($0)")
+      })
+      for failure in result.failures {
+        let place = failure.location.map {
+          SourceLocation(fileID: $0.fileID, filePath: $0.filePath, line: $0.line, column: $0.column)
+        }
+        let text = "in the virtual machine: \(failure.test.map { "\($0): " } ?? "")\(failure.text)"
+        Issue.record(Comment(rawValue: text), sourceLocation: place ?? #_sourceLocation)
+      }
+      if !result.failures.isEmpty { print(result.output) }
+      for (_, reason) in result.events.skipped.sorted(by: { $0.key < $1.key }) {
+        print("➜ \(reason) (in the virtual machine)")
+      }
+      print("virtual machine, \(suites.name): \(result.events.summary ?? "") \(result.phases)")
+    }
+  }
+}

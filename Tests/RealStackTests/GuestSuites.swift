@@ -1,0 +1,20 @@
+import RealStack
+import Testing
+
+/// The tests that run in the virtual machine. To add one: give it the condition of StackFactsTests, and name it here.
+///
+/// Each group is one boot, about 5 s, in which its tests run; tests that disturb the stack want one of their own.
+struct GuestSuites: Sendable, CustomTestStringConvertible {
+  let name: String
+  /// As `Target.Suite` or `Target.Suite/test`; each has to run at least one test.
+  let tests: [String]
+  var controllers = 2
+  /// Of the whole group, after the boot.
+  var timeLimit = Duration.seconds(300)
+
+  var testDescription: String { name }
+
+  static let all = [
+    GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"])
+  ]
+}
