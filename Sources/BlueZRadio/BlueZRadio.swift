@@ -41,8 +41,6 @@ extension BlueZRadio {
   }
 
   public func makePeripheral(sink: @escaping @Sendable (PeripheralEvent) -> Void) -> any PeripheralRadio {
-    let peripheral = BlueZPeripheral(host, sink: sink)
-    host.queue.async { [host] in host.add(peripheral) }
-    return peripheral
+    BlueZPeripheral(host, sink: sink)
   }
 }

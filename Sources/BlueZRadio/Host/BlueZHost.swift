@@ -29,7 +29,7 @@ final class BlueZHost: @unchecked Sendable {
   private var subscriptions: [DBusSubscription] = []
   private var observers: [Observer] = []
   /// The daemon that the store is of, by its unique name; its objects may still be loading.
-  private var owner: String?
+  private(set) var owner: String?
   private var isLoaded = false
   private var hasSeenDaemon = false
   /// Counts lives of the connection and of the daemon, so that late answers are known as such.
@@ -39,6 +39,7 @@ final class BlueZHost: @unchecked Sendable {
   /// What any thread may ask for.
   struct Snapshot: Sendable, Hashable {
     var state = AdapterState.unknown
+    var identities = 0
   }
 
   private let shared = PosixMutex(Snapshot())
@@ -65,6 +66,19 @@ final class BlueZHost: @unchecked Sendable {
     self.clock = clock
     self.note = note
     queue.async { [weak self] in self?.connect() }
+  }
+
+  /// A number that no other client has had.
+  func makeIdentity() -> Int {
+    shared.withLock { shared in
+      shared.identities += 1
+      return shared.identities
+    }
+  }
+
+  /// Runs `body` once on the queue, `delay` from now.
+  func schedule(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> ScheduledWork {
+    clock.schedule(after: delay) { [queue] in queue.async(execute: body) }
   }
 
   /// Says something to the log that a person should know.

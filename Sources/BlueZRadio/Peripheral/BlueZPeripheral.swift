@@ -2,52 +2,51 @@ internal import Foundation
 internal import Locking
 internal import Radio
 
-/// A client of the peripheral role on bluetoothd.
-final class BlueZPeripheral: PeripheralRadio, BlueZObserver {
-  private let host: BlueZHost
-  private let sink: @Sendable (PeripheralEvent) -> Void
-  private let shared = PosixMutex(AdapterState.unknown)
+/// A client of the peripheral role on bluetoothd: hands everything on to ``PeripheralCore``, and ends it when it is released.
+final class BlueZPeripheral: PeripheralRadio {
+  private let core: PeripheralCore
 
   init(_ host: BlueZHost, sink: @escaping @Sendable (PeripheralEvent) -> Void) {
-    self.host = host
-    self.sink = sink
+    core = PeripheralCore(host, sink: sink)
+    run { $0.start() }
   }
 
-  var adapterState: AdapterState { shared.withLock { $0 } }
+  deinit { run { $0.end() } }
 
-  func adapterStateChanged(_ state: AdapterState) {
-    shared.withLock { $0 = state }
-    sink(.adapterStateChanged(state))
+  private func run(_ body: @escaping @Sendable (PeripheralCore) -> Void) {
+    core.host.queue.async { [core] in body(core) }
   }
 
-  func objectChanged(_ change: ObjectStore.Change) {}
+  var adapterState: AdapterState { core.shared.withLock { $0.state } }
 
-  func addService(_ service: LocalService) {
-    sink(.serviceAdded(service.id, .failure(RadioError(.notPoweredOn))))
+  func addService(_ service: LocalService) { run { $0.addService(service) } }
+  func removeService(_ id: LocalServiceID) { run { $0.removeService(id) } }
+  func removeAllServices() { run { $0.removeAllServices() } }
+
+  func startAdvertising(_ advertisement: Advertisement) { run { $0.startAdvertising(advertisement) } }
+  func stopAdvertising() { run { $0.stopAdvertising() } }
+
+  func respond(toRead id: ServerRequestID, with result: Result<Data, ATTErrorCode>) {
+    run { $0.answer(id, result.map { .read($0) }) }
   }
 
-  func removeService(_ id: LocalServiceID) {}
-  func removeAllServices() {}
-  func startAdvertising(_ advertisement: Advertisement) {
-    sink(.advertisingStarted(.failure(RadioError(.notPoweredOn))))
+  func respond(toWrites id: ServerRequestID, with result: Result<Void, ATTErrorCode>) {
+    run { $0.answer(id, result.map { .write }) }
   }
-
-  func stopAdvertising() {}
-  func respond(toRead id: ServerRequestID, with result: Result<Data, ATTErrorCode>) {}
-  func respond(toWrites id: ServerRequestID, with result: Result<Void, ATTErrorCode>) {}
 
   func notify(_ value: Data, of characteristic: LocalCharacteristicID, to centrals: [PeerID]?) -> Bool {
-    true
+    core.notify(value, characteristic, centrals)
   }
 
   func publishChannel(requiresEncryption: Bool) {
-    sink(.channelPublished(.failure(RadioError(.notPoweredOn))))
+    run { $0.publishChannel(requiresEncryption: requiresEncryption) }
   }
 
-  func unpublishChannel(_ psm: PSM) {
-    sink(.channelUnpublished(psm, .failure(RadioError(.notPoweredOn))))
-  }
+  func unpublishChannel(_ psm: PSM) { run { $0.unpublishChannel(psm) } }
 
-  func attMTU(of central: PeerID) -> Int? { nil }
+  func attMTU(of central: PeerID) -> Int? { core.shared.withLock { $0.subscriptions.mtu(of: central) } }
+
+  /// Does nothing: bluetoothd has no way for a peripheral to ask for other connection parameters. The kernel's own wishes are those of the adapter's
+  /// settings.
   func requestLatency(_ latency: LinkLatency, for central: PeerID) {}
 }

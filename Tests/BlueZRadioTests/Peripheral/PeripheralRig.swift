@@ -1,0 +1,69 @@
+import DBus
+import Foundation
+import Radio
+import Testing
+
+@testable import BlueZRadio
+
+/// A peripheral client on a bus with ``FakeManagers``.
+final class PeripheralRig: Sendable {
+  let bus: TestBus
+  let daemon: FakeManagers
+  let clock = HandClock()
+  let events = Arrivals<PeripheralEvent>()
+  let notes = Arrivals<String>()
+  let peripheral: BlueZPeripheral
+  private let host: BlueZHost
+
+  init() async throws {
+    bus = try await TestBus()
+    daemon = try await FakeManagers(bus)
+    host = BlueZHost(adapter: nil, bus: bus.address, clock: clock) { [notes] note in
+      notes.put(note)
+    }
+    peripheral = BlueZPeripheral(host) { [events] in events.put($0) }
+    try await expectState(.poweredOn)
+  }
+
+  func expectState(_ state: AdapterState, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    try await events.first(sourceLocation: sourceLocation) { event in
+      if case .adapterStateChanged(state) = event { () } else { nil }
+    }
+  }
+
+  /// A published service: its application, and what it has told the daemon of it.
+  struct Published: Sendable {
+    let client: String
+    let root: ObjectPath
+    let objects: [ObjectPath: DBusProperties]
+
+    /// The paths of its characteristics, in the order of attributes.
+    var characteristics: [ObjectPath] {
+      objects.filter { $0.value[BlueZ.gattCharacteristic] != nil }.keys.sorted()
+    }
+  }
+
+  func publish(
+    _ service: LocalService, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Published {
+    peripheral.addService(service)
+    let call = try await daemon.calls.next(sourceLocation: sourceLocation)
+    #expect(call.member == "RegisterApplication", sourceLocation: sourceLocation)
+    let objects = try await daemon.bus.managedObjects(at: call.path, destination: call.sender)
+    try await events.first(sourceLocation: sourceLocation) { event in
+      if case .serviceAdded(service.id, .success) = event { () } else { nil }
+    }
+    return Published(client: call.sender, root: call.path, objects: objects)
+  }
+
+  /// Whether nothing has happened, after everything sent so far was handled.
+  func expectNothing(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let probe = LocalServiceID(99_999)
+    peripheral.addService(.plain(99_999, includes: [probe]))
+    let event = try await events.next(sourceLocation: sourceLocation)
+    guard case .serviceAdded(probe, .failure) = event else {
+      Issue.record("there was an event: \(event)", sourceLocation: sourceLocation)
+      return
+    }
+  }
+}
