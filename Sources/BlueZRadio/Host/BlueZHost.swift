@@ -39,7 +39,6 @@ final class BlueZHost: @unchecked Sendable {
   /// What any thread may ask for.
   struct Snapshot: Sendable, Hashable {
     var state = AdapterState.unknown
-    var identities = 0
   }
 
   private let shared = PosixMutex(Snapshot())
@@ -66,14 +65,6 @@ final class BlueZHost: @unchecked Sendable {
     self.clock = clock
     self.note = note
     queue.async { [weak self] in self?.connect() }
-  }
-
-  /// A number that no other client has had.
-  func makeIdentity() -> Int {
-    shared.withLock { shared in
-      shared.identities += 1
-      return shared.identities
-    }
   }
 
   /// Runs `body` once on the queue, `delay` from now.

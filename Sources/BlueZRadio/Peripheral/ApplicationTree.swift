@@ -82,12 +82,3 @@ extension ObjectPath {
     do { return try appending(name) } catch { return self }
   }
 }
-
-extension BluetoothUUID {
-  /// As bluetoothd writes UUIDs: 36 characters in lower case.
-  var longText: String {
-    let hex = bigEndianBytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-    return [hex[0..<4], hex[4..<6], hex[6..<8], hex[8..<10], hex[10..<16]]
-      .map { $0.joined() }.joined(separator: "-")
-  }
-}

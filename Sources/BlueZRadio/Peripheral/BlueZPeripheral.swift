@@ -6,8 +6,11 @@ internal import Radio
 final class BlueZPeripheral: PeripheralRadio {
   private let core: PeripheralCore
 
-  init(_ host: BlueZHost, sink: @escaping @Sendable (PeripheralEvent) -> Void) {
-    core = PeripheralCore(host, sink: sink)
+  init(
+    _ host: BlueZHost, sockets: any L2CAPSockets = KernelL2CAPSockets(),
+    sink: @escaping @Sendable (PeripheralEvent) -> Void
+  ) {
+    core = PeripheralCore(host, sockets: sockets, sink: sink)
     run { $0.start() }
   }
 

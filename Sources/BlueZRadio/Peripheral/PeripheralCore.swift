@@ -41,10 +41,17 @@ final class PeripheralCore: BlueZObserver, @unchecked Sendable {
   var advertising = AdvertisingState()
   var advertisementExports: [UInt64: DBusExport] = [:]
 
-  init(_ host: BlueZHost, sink: @escaping @Sendable (PeripheralEvent) -> Void) {
+  // Channels
+  let sockets: any L2CAPSockets
+  var listeners: [PSM: L2CAPListener] = [:]
+
+  init(
+    _ host: BlueZHost, sockets: any L2CAPSockets, sink: @escaping @Sendable (PeripheralEvent) -> Void
+  ) {
     self.host = host
+    self.sockets = sockets
     self.sink = sink
-    root = ObjectPath.root.child("BlueZRadio").child("peripheral\(host.makeIdentity())")
+    root = ObjectPath.root.child("BlueZRadio").child("peripheral\(host.makeNumber())")
   }
 
   func start() { host.add(self) }

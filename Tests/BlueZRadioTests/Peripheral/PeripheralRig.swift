@@ -10,6 +10,7 @@ final class PeripheralRig: Sendable {
   let bus: TestBus
   let daemon: FakeManagers
   let clock = HandClock()
+  let sockets = UnixSockets()
   let events = Arrivals<PeripheralEvent>()
   let notes = Arrivals<String>()
   let peripheral: BlueZPeripheral
@@ -21,7 +22,7 @@ final class PeripheralRig: Sendable {
     host = BlueZHost(adapter: nil, bus: bus.address, clock: clock) { [notes] note in
       notes.put(note)
     }
-    peripheral = BlueZPeripheral(host) { [events] in events.put($0) }
+    peripheral = BlueZPeripheral(host, sockets: sockets) { [events] in events.put($0) }
     try await expectState(.poweredOn)
   }
 
