@@ -31,43 +31,6 @@ final class Arrivals<Element: Sendable>: Sendable {
   }
 }
 
-/// Time that passes where a test says so.
-final class HandClock: RadioClock {
-  private struct State {
-    var now = Duration.zero
-    var last = 0
-    var waiting: [Int: (due: Duration, work: @Sendable () -> Void)] = [:]
-  }
-
-  private let state = PosixMutex(State())
-
-  var now: Duration { state.withLock { $0.now } }
-
-  func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> ScheduledWork {
-    let number = state.withLock { state in
-      state.last += 1
-      state.waiting[state.last] = (state.now + delay, work)
-      return state.last
-    }
-    return ScheduledWork { [weak self] in self?.state.withLock { $0.waiting[number] = nil } }
-  }
-
-  func advance(_ time: Duration) {
-    let due = state.withLock { state in
-      state.now += time
-      let due = state.waiting.filter { $0.value.due <= state.now }.sorted { $0.value.due < $1.value.due }
-      for entry in due { state.waiting[entry.key] = nil }
-      return due.map(\.value.work)
-    }
-    for work in due { work() }
-  }
-
-  func beginActivity() {}
-  func endActivity() {}
-  func watch(_ queue: DispatchQueue) {}
-  func unwatch(_ queue: DispatchQueue) {}
-}
-
 /// A bus of its own for one test, in a folder of its own.
 final class TestBus: Sendable {
   let address: DBusAddress
