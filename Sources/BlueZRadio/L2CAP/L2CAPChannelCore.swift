@@ -221,7 +221,7 @@ final class L2CAPChannelCore: Sendable {
 
   private func socketIsWritable() {
     withState { state in
-      state.stream.unblock()
+      state.stream.unblock(now: clock.now)
       state.writing?.setEnabled(false)
       // A socket is writable only once it has sent every frame of the SDUs that it took: there are credits left.
       if state.stream.phase == .draining, state.stream.hasSentAll {
@@ -239,7 +239,7 @@ final class L2CAPChannelCore: Sendable {
       switch PacketSocket.send(state.stream.nextSDU(length), to: socket) {
       case .sent: state.stream.sent(length)
       case .blocked:
-        if state.stream.refused() {
+        if state.stream.refused(now: clock.now) {
           state.writing?.setEnabled(true)
         } else {
           PacketSocket.shutDown(socket)

@@ -35,6 +35,13 @@ struct SDUStream {
   /// SDUs are no longer than this, whatever the peer takes: beyond, nothing is gained, and the kernel needs a buffer for each
   /// fragment of an SDU at once.
   static let longestSDU = 16 * 1024
+  /// How long SDUs are before the pace of the link is known.
+  static let firstSDU = 2 * 1024
+  /// SDUs are not made shorter than this only because the link is slow.
+  static let shortestSDU = 256
+  /// An SDU should take so long. Longer ones cost less, but the peer gets an SDU's bytes only once the last has come, and on a slow link that
+  /// may be later than it has patience.
+  static let pace = Duration.milliseconds(50)...Duration.milliseconds(250)
   /// The MTU that everybody has at least (Core Vol 3 Part A 4.22).
   static let minimumMTU = 23
   /// So often may a socket that calls itself writable refuse an SDU before it is taken at its word.
@@ -47,7 +54,10 @@ struct SDUStream {
   private(set) var isBlocked = false
   /// Octets that the socket has taken.
   private(set) var sentCount = 0
+  /// How long the next SDU may be, and how long that may ever be.
   private var longest: Int
+  private var limit: Int
+  private var blockedSince = Duration.zero
   private var refusals = 0
   /// The socket has called itself writable, and has taken nothing since.
   private var hasPromised = false
@@ -60,7 +70,8 @@ struct SDUStream {
 
   init(_ limits: Limits) {
     receiveMTU = max(limits.receiveMTU, 1)
-    longest = min(max(limits.sendMTU, 1), Self.longestSDU)
+    limit = min(max(limits.sendMTU, 1), Self.longestSDU)
+    longest = min(limit, Self.firstSDU)
     outgoing = OctetQueue(capacity: limits.capacity)
     incoming = OctetQueue(capacity: max(limits.capacity, receiveMTU))
     writableMark = max(limits.capacity / 4, 1)
@@ -124,19 +135,28 @@ struct SDUStream {
   /// The socket takes nothing at the moment. False: it says so again and again although it had called itself writable.
   ///
   /// It may do that where an SDU needs more buffers than it has left: half the length is tried then.
-  mutating func refused() -> Bool {
+  mutating func refused(now: Duration) -> Bool {
     isBlocked = true
+    blockedSince = now
     if hasPromised {
       refusals += 1
       longest = max(longest / 2, min(longest, Self.minimumMTU))
+      limit = longest
     }
     return refusals <= Self.mostRefusals
   }
 
-  /// The socket has room again.
-  mutating func unblock() {
-    if isBlocked { hasPromised = true }
+  /// The socket has room again: the last SDU has gone.
+  mutating func unblock(now: Duration) {
+    guard isBlocked else { return }
     isBlocked = false
+    hasPromised = true
+    let time = now - blockedSince
+    if time < Self.pace.lowerBound {
+      longest = min(longest * 2, limit)
+    } else if time > Self.pace.upperBound {
+      longest = max(longest / 2, min(longest, Self.shortestSDU))
+    }
   }
 
   // MARK: Receiving

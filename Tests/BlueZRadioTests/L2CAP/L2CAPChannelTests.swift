@@ -103,7 +103,6 @@ import Testing
         sent = end
       }
     }
-    // The writer is done once this has come; so there is one at a time who waits for events.
     let arrived = DispatchQueue(label: "far").sync { try? far.receive(octets: bytes.count).flatMap { $0 } }
     var read = Data()
     while read.count < bytes.count {

@@ -86,17 +86,25 @@ struct FarEnd: Sendable {
   func close() { if let raw = socket.take() { Glibc.close(raw) } }
 }
 
-/// Takes events and lets a test wait for them.
+/// Takes events and lets the threads of a test wait for them.
 final class ChannelEvents: Sendable {
-  private let log = PosixMutex<[ChannelEvent]>([])
-  private let signal = DispatchSemaphore(value: 0)
-
-  @Sendable func sink(_ event: ChannelEvent) {
-    log.withLock { $0.append(event) }
-    signal.signal()
+  private struct State {
+    var log: [ChannelEvent] = []
+    var waiting: [UInt64: DispatchSemaphore] = [:]
+    var next: UInt64 = 0
   }
 
-  var all: [ChannelEvent] { log.withLock { $0 } }
+  private let state = PosixMutex(State())
+
+  @Sendable func sink(_ event: ChannelEvent) {
+    let waiting = state.withLock { state in
+      state.log.append(event)
+      return Array(state.waiting.values)
+    }
+    for signal in waiting { signal.signal() }
+  }
+
+  var all: [ChannelEvent] { state.withLock(\.log) }
 
   /// Why the channel has closed; nil: it has not.
   var end: RadioError?? {
@@ -104,16 +112,29 @@ final class ChannelEvents: Sendable {
     return nil
   }
 
+  private func withSignal<Result>(_ body: (DispatchSemaphore) -> Result) -> Result {
+    let signal = DispatchSemaphore(value: 0)
+    let id = state.withLock { state in
+      state.next += 1
+      state.waiting[state.next] = signal
+      return state.next
+    }
+    defer { state.withLock { $0.waiting[id] = nil } }
+    return body(signal)
+  }
+
   /// Waits for an event after which `condition` holds; false: it does not come.
   func wait(until condition: () -> Bool) -> Bool {
-    while !condition() {
-      guard signal.wait(timeout: .now() + 120) == .success else { return condition() }
+    withSignal { signal in
+      while !condition() {
+        guard signal.wait(timeout: .now() + 120) == .success else { return condition() }
+      }
+      return true
     }
-    return true
   }
 
   /// Whether an event comes soon. Nothing may depend on one that does not.
-  func waitBriefly() -> Bool { signal.wait(timeout: .now() + 0.3) == .success }
+  func waitBriefly() -> Bool { withSignal { $0.wait(timeout: .now() + 0.3) == .success } }
 
   /// Waits for the end.
   func waitForEnd() -> Bool { wait { self.end != nil } }

@@ -41,10 +41,10 @@ import Testing
     var stream = stream()
     #expect(stream.write(Data([1])) == 1)
     #expect(stream.nextLength == 1)
-    #expect(stream.refused() == true)
+    #expect(stream.refused(now: .zero) == true)
     for octet in 2...60 as ClosedRange<UInt8> { #expect(stream.write(Data([octet])) == 1) }
     #expect(stream.nextLength == nil)
-    stream.unblock()
+    stream.unblock(now: .zero)
     #expect(sendAll(&stream) == [Array(1...60)])
   }
 
@@ -179,33 +179,59 @@ import Testing
   func shortens() {
     var stream = stream(mtu: 400)
     #expect(stream.write(Data(octets(1_000))) == 1_000)
-    #expect(stream.refused() == true)
+    #expect(stream.refused(now: .zero) == true)
     // So far it has promised nothing.
-    stream.unblock()
+    stream.unblock(now: .zero)
     #expect(stream.nextLength == 400)
-    #expect(stream.refused() == true)
-    stream.unblock()
+    #expect(stream.refused(now: .zero) == true)
+    stream.unblock(now: .zero)
     #expect(stream.nextLength == 200)
     stream.sent(200)
     // What it has once taken it is offered again.
-    #expect(stream.refused() == true)
-    stream.unblock()
+    #expect(stream.refused(now: .zero) == true)
+    stream.unblock(now: .zero)
     #expect(stream.nextLength == 200)
     var attempts = 0
-    while stream.refused() {
-      stream.unblock()
+    while stream.refused(now: .zero) {
+      stream.unblock(now: .zero)
       attempts += 1
       guard attempts < 1_000 else { break }
     }
     #expect((1..<1_000).contains(attempts))
-    stream.unblock()
+    stream.unblock(now: .zero)
     #expect(stream.nextLength.map { $0 >= SDUStream.minimumMTU } == true)
   }
 
-  @Test("No SDU is longer than the kernel has buffers for")
-  func bounds() {
-    var stream = stream(mtu: 65_535, capacity: 64 * 1024)
-    #expect(stream.write(Data(octets(60_000))) == 60_000)
-    #expect(stream.nextLength == SDUStream.longestSDU)
+  /// How long SDUs get where each takes `time` for 1000 octets.
+  private func settledLength(_ perThousand: Duration, mtu: Int) -> Int {
+    var stream = stream(mtu: mtu, capacity: 64 * 1024)
+    var now = Duration.zero
+    var lengths: [Int] = []
+    for _ in 0..<20 {
+      _ = stream.write(Data(octets(64 * 1024)))
+      guard let length = stream.nextLength else { break }
+      lengths.append(length)
+      stream.sent(length)
+      #expect(stream.refused(now: now) == true)
+      now += perThousand * length / 1_000
+      stream.unblock(now: now)
+    }
+    #expect(lengths.first == min(mtu, SDUStream.firstSDU))
+    return lengths.last ?? 0
+  }
+
+  @Test("SDUs are as long as the kernel has buffers for, unless the link is slow")
+  func adapts() {
+    #expect(settledLength(.milliseconds(1), mtu: 65_535) == SDUStream.longestSDU)
+    #expect(settledLength(.milliseconds(1), mtu: 3_000) == 3_000)
+    #expect(settledLength(.seconds(100), mtu: 65_535) == SDUStream.shortestSDU)
+    #expect(settledLength(.seconds(100), mtu: 100) == 100)
+  }
+
+  @Test("An SDU takes a fraction of a second", arguments: [10, 30, 100, 400])
+  func keepsPace(_ perThousand: Int) {
+    let length = settledLength(.milliseconds(perThousand), mtu: 65_535)
+    let time = Duration.milliseconds(perThousand) * length / 1_000
+    #expect(SDUStream.pace.contains(time))
   }
 }
