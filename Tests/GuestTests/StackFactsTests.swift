@@ -4,7 +4,7 @@ import Testing
 
 /// What tests in the virtual machine build on.
 @Suite(
-  "Facts of the virtual machine", .serialized,
+  "Facts of the virtual machine",
   .enabled(if: Guest.isHere, Comment(rawValue: Guest.elsewhere)))
 struct StackFactsTests {
   @Test("bluetoothd has two powered adapters on one air")

@@ -1,6 +1,6 @@
 /// What can happen to a Bluetooth stack. Each returns when it has happened; each throws outside of the virtual machine.
 ///
-/// They disturb all tests of the guest at once: suites that use them are `.serialized`, and run in a boot of their own.
+/// Tests of a boot run one after the other. Each leaves the stack as it found it, with all adapters powered.
 extension Guest {
   // MARK: The daemon
 

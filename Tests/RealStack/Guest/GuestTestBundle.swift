@@ -11,9 +11,10 @@ package struct GuestTestBundle: Sendable {
       .appending(path: "bluehaulPackageTests.xctest").path
   }
 
-  /// Runs the tests whose names match one of the regular expressions; with `events`, records there what happens.
+  /// Runs the tests whose names match one of the regular expressions, one after the other, since all of them share the adapters; with `events`,
+  /// records there what happens.
   package func command(filters: [String], events: String? = nil) -> [String] {
-    [path, "--testing-library", "swift-testing"] + filters.flatMap { ["--filter", $0] }
+    [path, "--testing-library", "swift-testing", "--no-parallel"] + filters.flatMap { ["--filter", $0] }
       + (events.map { ["--event-stream-version", "0", "--event-stream-output-path", $0] } ?? [])
   }
 }
