@@ -107,7 +107,8 @@ for name in [
 
     // Apple's API on a radio.
     .target(
-      name: "CoreBluetooth", dependencies: ["Radio", "VirtualRadio", "Locking"], swiftSettings: settings),
+      name: "CoreBluetooth", dependencies: ["Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking"],
+      swiftSettings: settings),
     .testTarget(
       name: "CoreBluetoothTests", dependencies: ["CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
       exclude: ["Surface/symbols.txt"], swiftSettings: settings),

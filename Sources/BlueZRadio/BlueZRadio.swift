@@ -32,9 +32,7 @@ public final class BlueZRadio: Radio {
 }
 
 extension BlueZRadio {
-  public var authorization: RadioAuthorization {
-    host.snapshot.state == .unauthorized ? .denied : .allowed
-  }
+  public var authorization: RadioAuthorization { host.snapshot.authorization }
 
   public func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio {
     BlueZCentral(host, sink: sink)

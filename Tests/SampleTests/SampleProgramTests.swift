@@ -146,7 +146,7 @@ import Testing
       "read-write-notify", "reconnect", "scan-with-filters", "several-peripherals", "write-flow-control",
     ])
   func withoutARadio(sample: String) async throws {
-    let process = try ChildProcess("sample-\(sample)", environment: ["COREBLUETOOTH_RADIO": ""])
+    let process = try ChildProcess("sample-\(sample)", environment: ["COREBLUETOOTH_RADIO": "none"])
     #expect(await process.allLines() == ["Bluetooth cannot be used here"])
     #expect(await process.ending() == .exit(1))
     #expect(process.errors().contains("COREBLUETOOTH_RADIO"))

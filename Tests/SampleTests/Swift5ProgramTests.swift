@@ -27,7 +27,7 @@ import Testing
     ("phone", "Bluetooth is unsupported, authorized: true"), ("device", "Bluetooth is unsupported"),
   ])
   func saysThatThereIsNoRadio(role: String, line: String) async throws {
-    let process = try ChildProcess("swift5-program", [role], environment: ["COREBLUETOOTH_RADIO": ""])
+    let process = try ChildProcess("swift5-program", [role], environment: ["COREBLUETOOTH_RADIO": "none"])
     #expect(await process.allLines() == [line])
     #expect(await process.ending() == .exit(1))
   }

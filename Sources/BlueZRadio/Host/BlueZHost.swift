@@ -39,6 +39,7 @@ final class BlueZHost: @unchecked Sendable {
   /// What any thread may ask for.
   struct Snapshot: Sendable, Hashable {
     var state = AdapterState.unknown
+    var authorization = RadioAuthorization.allowed
   }
 
   private let shared = PosixMutex(Snapshot())
@@ -152,7 +153,7 @@ final class BlueZHost: @unchecked Sendable {
     switch result {
     case .failure(let error):
       if attempts == 0 { note("The system bus cannot be reached: \(error)") }
-      set(error.name == DBusErrorName.accessDenied ? .unauthorized : .unsupported)
+      refuse(Permission.ofBus(error))
       retry { $0.connect() }
     case .success(let bus):
       attempts = 0
@@ -209,7 +210,7 @@ final class BlueZHost: @unchecked Sendable {
   private func subscribed(_ result: Result<Void, DBusError>, _ life: Int) {
     guard life == self.life, case .failure(let error) = result, error.kind != .disconnected else { return }
     note("The bus does not let this program follow bluetoothd: \(error)")
-    set(.unauthorized)
+    refuse(.denied)
   }
 
   private func ownerChanged(_ owner: String?, _ life: Int) {
@@ -235,7 +236,7 @@ final class BlueZHost: @unchecked Sendable {
     bus?.call(message) { [weak self] result in
       guard let self, life == self.life, self.owner == nil, case .failure(let error) = result else { return }
       note("bluetoothd does not run, and the bus cannot start it: \(error)")
-      set(error.name == DBusErrorName.accessDenied ? .unauthorized : .unsupported)
+      refuse(Permission.ofDaemon(error))
     }
   }
 
@@ -257,9 +258,10 @@ final class BlueZHost: @unchecked Sendable {
       isLoaded = true
       look()
     } catch {
-      guard error.name != DBusErrorName.accessDenied else {
+      let permission = Permission.ofDaemon(error)
+      guard permission == .allowed else {
         note("This user may not talk to bluetoothd: \(error)")
-        return set(.unauthorized)
+        return refuse(permission)
       }
       note("bluetoothd does not tell its objects: \(error)")
       set(.unsupported)
@@ -317,10 +319,15 @@ final class BlueZHost: @unchecked Sendable {
     set(adapter.state(store))
   }
 
-  private func set(_ state: AdapterState) {
+  /// There is no adapter, since nobody answers, or since this process may not ask.
+  private func refuse(_ permission: RadioAuthorization) {
+    set(permission == .allowed ? .unsupported : .unauthorized, permission)
+  }
+
+  private func set(_ state: AdapterState, _ authorization: RadioAuthorization = .allowed) {
+    shared.withLock { $0 = Snapshot(state: state, authorization: authorization) }
     guard state != self.state else { return }
     self.state = state
-    shared.withLock { $0.state = state }
     for observer in observers { observer.object?.adapterStateChanged(state) }
   }
 }

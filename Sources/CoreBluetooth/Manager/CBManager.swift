@@ -3,7 +3,7 @@ public import Radio
 
 /// Chooses a manager's radio; the value is a radio object (`any Radio`) or the words for one (`String`).
 ///
-/// Not in Apple's framework. Without it, the environment variable `COREBLUETOOTH_RADIO` holds the words.
+/// Not in Apple's framework. Without it, the environment variable `COREBLUETOOTH_RADIO` holds the words; see ``CBManager``.
 public let CBManagerOptionRadioKey: String = "CoreBluetoothRadio"
 
 /// Receives the lines that a manager logs; the value is a ``CBLogHandler``. Not in Apple's framework.
@@ -17,9 +17,10 @@ public let CBManagerOptionStateDirectoryKey: String = "CoreBluetoothStateDirecto
 /// What central and peripheral managers have in common.
 ///
 /// ## Which radio
-/// A manager sits on the radio that ``CBManagerOptionRadioKey`` or the environment variable `COREBLUETOOTH_RADIO` names: `virtual:DIR` is the
-/// simulated air in a directory. Managers of one process that give the same words share one radio. Where there is none, the state is
-/// `unsupported` and one line in the log says what to set.
+/// A manager sits on the radio that ``CBManagerOptionRadioKey`` or the environment variable `COREBLUETOOTH_RADIO` names: `bluez` is this host's
+/// Bluetooth, `bluez:hci1` one of its adapters, `virtual:DIR` the simulated air in a directory, `none` no radio. Without words it is
+/// `bluez`, where the host has a system bus. Managers of one process that give the same words share one radio. Where there is none, the state
+/// is `unsupported` and one line in the log says what to set.
 ///
 /// ## Threads
 /// Every method may be called on any thread, also inside every callback. Callbacks come serially on the manager's queue, never inside the call
@@ -38,7 +39,7 @@ open class CBManager: NSObject, @unchecked Sendable {
   /// What Bluetooth can do right now; `unknown` until the first update.
   open var state: CBManagerState { .unknown }
 
-  /// Whether this process may use Bluetooth: the radio that `COREBLUETOOTH_RADIO` names, as soon as a manager is on it. Where a system forbids it,
+  /// Whether this process may use Bluetooth: the radio of the environment (see ``CBManager``), as soon as a manager is on it. Where a system forbids it,
   /// ``state`` is `unauthorized`.
   open class var authorization: CBManagerAuthorization {
     RadioSelection.authorization(of: RadioSelection.words)
@@ -52,15 +53,6 @@ open class CBManager: NSObject, @unchecked Sendable {
 
   /// The time in which the manager's radio lives, which timers of programs must use where it is simulated.
   @_spi(Streams) public var radioClock: any RadioClock { radio.clock }
-
-  /// Writes one line for each option among `keys` that a program sets and that does nothing here (yet).
-  func noteUnsupported(_ options: [String: Any]?, _ keys: [String]) {
-    for key in keys {
-      guard let value = options?[key] else { continue }
-      let isOff = (value as? Bool) == false || (value as? NSNumber)?.doubleValue == 0
-      if !isOff { log.note("The option \(key) is not supported and has no effect.") }
-    }
-  }
 }
 
 extension CBManagerAuthorization {

@@ -29,6 +29,18 @@ public enum DBusAddress: Hashable, Sendable {
     }
   }
 
+  /// Whether a bus can be there, without connecting to it: where all that the address names are sockets in the file system, whether one of them exists.
+  public func isPresent(environment: [String: String]? = nil) -> Bool {
+    guard let text = try? text(environment: environment) else { return false }
+    return text.split(separator: ";").contains { server in
+      let parts = server.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      let path = parts.last?.split(separator: ",").first { $0.hasPrefix("path=") }
+      guard parts.count == 2, parts.first == "unix", let path else { return parts.count == 2 }
+      guard let path = path.dropFirst("path=".count).removingPercentEncoding else { return false }
+      return FileManager.default.fileExists(atPath: path)
+    }
+  }
+
   /// Octets other than the optionally-escaped set become percent signs with two hexadecimal digits.
   static func escaped(_ value: String) -> String {
     var text = ""

@@ -92,20 +92,24 @@ import Testing
     #expect(child.lines.all == ["child connected"])
   }
 
-  @Test func managersAreMadeInThreeWays() {
-    let silence: [String: Any] = [
-      CBManagerOptionRadioKey: FakeRadio(), CBManagerOptionLogHandlerKey: CBLogHandler { _ in },
-    ]
-    let centrals = [
-      CBCentralManager(), CBCentralManager(delegate: nil, queue: nil),
-      CBCentralManager(delegate: nil, queue: .global(), options: silence),
-    ]
-    let peripherals = [
-      CBPeripheralManager(), CBPeripheralManager(delegate: nil, queue: nil),
-      CBPeripheralManager(delegate: nil, queue: .global(), options: silence),
-    ]
-    #expect(centrals.allSatisfy { $0.delegate == nil && !$0.isScanning })
-    #expect(peripherals.allSatisfy { $0.delegate == nil && !$0.isAdvertising })
+  /// In a process that is told of no radio, for a manager without options would take that of the host.
+  @Test func managersAreMadeInThreeWays() async {
+    await #expect(processExitsWith: .success) {
+      unsafe setenv("COREBLUETOOTH_RADIO", "none", 1)
+      let silence: [String: Any] = [
+        CBManagerOptionRadioKey: FakeRadio(), CBManagerOptionLogHandlerKey: CBLogHandler { _ in },
+      ]
+      let centrals = [
+        CBCentralManager(), CBCentralManager(delegate: nil, queue: nil),
+        CBCentralManager(delegate: nil, queue: .global(), options: silence),
+      ]
+      let peripherals = [
+        CBPeripheralManager(), CBPeripheralManager(delegate: nil, queue: nil),
+        CBPeripheralManager(delegate: nil, queue: .global(), options: silence),
+      ]
+      precondition(centrals.allSatisfy { $0.delegate == nil && !$0.isScanning })
+      precondition(peripherals.allSatisfy { $0.delegate == nil && !$0.isAdvertising })
+    }
   }
 
   /// What belongs to a radio cannot be asked of a type.
