@@ -129,6 +129,7 @@ import VirtualRadio
       #expect(rig.log.all.filter { $0.contains(key) && $0.contains("does not exist on Linux") }.count == 1)
     }
     #expect(rig.central.commands.last == .connect(rig.peer))
+    #expect(!peripheral.ancsAuthorized)
   }
 
   @Test func alertsAreAcceptedInSilence() async throws {

@@ -127,6 +127,39 @@ import VirtualRadio
     #expect(channel.peer.identifier == rig.central.uuid)
   }
 
+  @Test(arguments: [
+    (CBPeripheralManagerConnectionLatency.low, LinkLatency.low), (.medium, .medium), (.high, .high),
+  ])
+  func wishesForALatency(latency: CBPeripheralManagerConnectionLatency, wish: LinkLatency) async throws {
+    let rig = try await PeripheralRig()
+    let example = LocalExample()
+    let local = try await rig.add(example.service)
+    await rig.post(.subscribed(central: rig.central, local.characteristics[1].id))
+    let central = try #require(example.updates.subscribedCentrals?.first)
+    rig.manager.setDesiredConnectionLatency(latency, for: central)
+    #expect(rig.peripheral.commands == [.latency(wish, rig.central)])
+  }
+
+  /// Options for alerts and permissions of other systems are taken, and nothing is said about them.
+  @Test(arguments: [true, false])
+  func optionsOfOtherSystemsChangeNothing(isOn: Bool) async throws {
+    let (recorder, central, log) = (PeripheralRecorder(), CentralRecorder(), Lines())
+    let queue = TestQueue(.serial)
+    // The option for alerts has one string in both roles.
+    let options: [String: Any] = [
+      CBManagerOptionRadioKey: FakeRadio(first: .poweredOff), CBManagerOptionLogHandlerKey: log.handler,
+      CBCentralManagerOptionShowPowerAlertKey: isOn, CBCentralManagerOptionDeviceAccessForMedia: isOn,
+    ]
+    let managers: [CBManager] = [
+      CBPeripheralManager(delegate: recorder, queue: queue.queue, options: options),
+      CBCentralManager(delegate: central, queue: queue.queue, options: options),
+    ]
+    await queue.drain()
+    #expect(managers.allSatisfy { $0.state == .poweredOff })
+    #expect(recorder.lines.all + central.lines.all == ["state poweredOff", "state poweredOff"])
+    #expect(log.all == [])
+  }
+
   @Test func everythingGoesWithTheProgramsReferences() async throws {
     weak var manager: CBPeripheralManager?
     weak var service: CBMutableService?

@@ -81,32 +81,59 @@ extension SymbolGraph {
     let output = files.temporaryDirectory.appending(path: "symbols-\(UUID())")
     try files.createDirectory(at: output, withIntermediateDirectories: true)
     defer { try? files.removeItem(at: output) }
-    let process = Process()
-    process.executableURL = tool
-    process.arguments =
+    let maps = try moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+    let (status, _, errors) = try run(
+      tool,
       [
         "-module-name", "CoreBluetooth", "-I", modules.path, "-target", target, "-output-dir", output.path,
         "-minimum-access-level", "public", "-include-spi-symbols", "-skip-synthesized-members",
-      ] + (try moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] })
-    let words = Foundation.Pipe()
-    process.standardError = words
-    try process.run()
-    let said = words.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw Failure(words: String(decoding: said, as: UTF8.self))
-    }
+      ] + maps + systemFlags().flatMap { ["-Xcc", $0] })
+    guard status == 0 else { throw Failure(words: errors) }
     return try files.contentsOfDirectory(at: output, includingPropertiesForKeys: nil)
       .sorted { $0.path < $1.path }
       .map { try JSONDecoder().decode(SymbolGraph.self, from: Data(contentsOf: $0)) }
   }
 
-  /// Module maps of the package's C targets, which the build generates.
+  /// Module maps of the package's C targets, which the build generates, and of its system libraries.
   private static func moduleMaps() throws -> [String] {
-    try FileManager.default.contentsOfDirectory(at: products, includingPropertiesForKeys: nil)
-      .filter { $0.pathExtension == "build" }
-      .map { $0.appending(path: "module.modulemap").path }
-      .filter { FileManager.default.fileExists(atPath: $0) }
-      .sorted()
+    let (generated, written) = (products, SurfaceTable.root.appending(path: "Sources"))
+    return try [generated, written].flatMap { folder in
+      try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        .filter { folder == written || $0.pathExtension == "build" }
+        .map { $0.appending(path: "module.modulemap").path }
+        .filter { FileManager.default.fileExists(atPath: $0) }
+        .sorted()
+    }
+  }
+
+  /// Where the headers of the system libraries are, by pkg-config, as the build asks for them.
+  private static func systemFlags() throws -> [String] {
+    let manifest = try String(
+      contentsOf: SurfaceTable.root.appending(path: "Package.swift"), encoding: .utf8)
+    let names = manifest.matches(of: /pkgConfig: "([^"]+)"/).map { String($0.output.1) }
+    return try names.flatMap { name in
+      let (_, output, _) = try run(URL(filePath: "/usr/bin/env"), ["pkg-config", "--cflags-only-I", name])
+      return output.split(whereSeparator: \.isWhitespace).map(String.init)
+    }
+  }
+
+  private static func run(
+    _ tool: URL, _ arguments: [String]
+  ) throws -> (status: Int32, output: String, errors: String) {
+    let process = Process()
+    process.executableURL = tool
+    process.arguments = arguments
+    let (output, errors) = (Foundation.Pipe(), Foundation.Pipe())
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    // Both are short of what a pipe holds, but for the errors, which are read first.
+    let said = errors.fileHandleForReading.readDataToEndOfFile()
+    let answer = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (
+      process.terminationStatus, String(decoding: answer, as: UTF8.self),
+      String(decoding: said, as: UTF8.self)
+    )
   }
 }

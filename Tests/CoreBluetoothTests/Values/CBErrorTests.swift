@@ -49,6 +49,25 @@ import Testing
     #expect(CBError.unknownDevice.rawValue == 12)
   }
 
+  /// Each code has words of its own, and the forms of an error agree on them.
+  @Test func everyCodeSaysWhatItMeans() {
+    let link = (0...18).compactMap { CBError.Code(rawValue: $0) }.map { CBError($0) }
+    let att = (0...0x11).compactMap { CBATTError.Code(rawValue: $0) }.map { CBATTError($0) }
+    #expect(Set(link.map(\.localizedDescription)).count == 19)
+    #expect(Set(att.map(\.localizedDescription)).count == 18)
+    #expect((CBError.errorDomain, CBATTError.errorDomain) == (CBErrorDomain, CBATTErrorDomain))
+    for error in link {
+      #expect(error.errorUserInfo[NSLocalizedDescriptionKey] as? String == error.localizedDescription)
+      #expect((error as NSError).localizedDescription == error.localizedDescription)
+      #expect(error.code ~= error && !(error.code ~= CBATTError(.success)))
+    }
+    for error in att {
+      #expect(error.errorUserInfo[NSLocalizedDescriptionKey] as? String == error.localizedDescription)
+      #expect((error as NSError).localizedDescription == error.localizedDescription)
+      #expect(error.code ~= error && !(error.code ~= CBError(.unknown)))
+    }
+  }
+
   @Test(arguments: 0...255)
   func keepsEveryNumberOfTheAir(octet: Int) throws {
     let code = try #require(CBATTError.Code(rawValue: octet))
@@ -69,6 +88,10 @@ import Testing
     (.peerTerminated, .peripheralDisconnected), (.connectionFailed, .connectionFailed),
     (.connectionLimit, .connectionLimitReached), (.unknownPeer, .unkownDevice),
     (.alreadyAdvertising, .alreadyAdvertising), (.uuidNotAllowed, .uuidNotAllowed), (.other, .unknown),
+    (.invalidParameters, .invalidParameters), (.notConnected, .notConnected), (.notPoweredOn, .notConnected),
+    (.outOfSpace, .outOfSpace), (.noResources, .outOfSpace), (.cancelled, .operationCancelled),
+    (.timeout, .connectionTimeout), (.notSupported, .operationNotSupported),
+    (.psmNotSupported, .operationNotSupported), (.insufficientSecurity, .unknown),
   ])
   func translatesTheRadio(code: RadioError.Code, to expected: CBError.Code) {
     #expect(RadioError(code, "the radio's words").cbError.code == expected)
