@@ -4,8 +4,24 @@ import Testing
 /// Machines one after the other: each takes all processors of a small host.
 @Suite(
   "On a real Bluetooth stack", .serialized,
-  .enabled(if: VirtualMachine.obstacle == nil, Comment(rawValue: VirtualMachine.obstacle ?? "")))
+  .enabled(if: VirtualMachine.obstacle == nil, Comment(rawValue: VirtualMachine.obstacle ?? "")),
+  .enabled("the kernel of the virtual machine could not be fetched, for the reason that is printed") {
+    await Kernel.isThere.value
+  })
 enum OnARealStack {}
+
+/// Fetched by the first test that needs it.
+private enum Kernel {
+  static let isThere = Task {
+    do {
+      _ = try await KernelCache().filled(note: { print("virtual machine: \($0)") })
+      return true
+    } catch {
+      print("virtual machine: \(error)")
+      return false
+    }
+  }
+}
 
 /// Tests that need a Bluetooth stack: here they are started, and what fails there fails here, at its place in the source.
 extension OnARealStack {
