@@ -49,7 +49,7 @@ import Testing
     try phone.connect(peer)
     let values = try phone.discover(Device.service, Device.values, of: peer)
     let fixed = try phone.discover(Device.service, Device.fixed, of: peer)
-    #expect(values.properties == [.read, .write, .writeWithoutResponse])
+    #expect(values.properties == [.read, .write])
     #expect(try phone.read(values.handle, of: peer) == Data("changing".utf8))
     #expect(try phone.read(fixed.handle, of: peer) == Device.fixedValue)
     #expect(try phone.central.connectedPeers(withServices: [Device.service]).map(\.id) == [peer])
@@ -159,8 +159,8 @@ import Testing
     try phone.connect(peer)
     let radio = try phone.central
     let first = radio.attMTU(of: peer)
-    let values = try phone.discover(Device.service, Device.values, of: peer)
-    let outcome = radio.writeWithoutResponse(Data(count: 21), to: values.handle, of: peer)
+    let commands = try phone.discover(Device.service, Device.commands, of: peer)
+    let outcome = radio.writeWithoutResponse(Data(count: 21), to: commands.handle, of: peer)
     // Where time is real, the exchange may have come before we looked; it only ever grows.
     let hasGrown = kind != .virtualLockStep && (radio.attMTU(of: peer) ?? 23) > 23
     if !hasGrown {
@@ -172,7 +172,7 @@ import Testing
     }
     #expect(mtu > 23)
     #expect(radio.attMTU(of: peer) == mtu)
-    #expect(radio.writeWithoutResponse(Data(count: mtu - 3), to: values.handle, of: peer) == .accepted)
+    #expect(radio.writeWithoutResponse(Data(count: mtu - 3), to: commands.handle, of: peer) == .accepted)
     let sizes = (outcome == .accepted ? [21] : []) + [mtu - 3]
     _ = world.wait(within: Phone.patience) { device.commands.count >= sizes.count }
     #expect(device.commands.map(\.count) == sizes)
@@ -254,6 +254,7 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
     try phone.connect(peer)
     _ = try phone.settledMTU(of: peer)
     let values = try phone.discover(Device.service, Device.values, of: peer)
+    let commands = try phone.discover(Device.service, Device.commands, of: peer)
     let pushes = try phone.discover(Device.service, Device.pushes, of: peer)
     let psm = try device.publishChannel()
     device.setAnswers(false)
@@ -269,7 +270,7 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
     case .commandsQueued:
       let radio = try phone.central
       for _ in 0..<1000
-      where radio.writeWithoutResponse(Data(count: 20), to: values.handle, of: peer) == .accepted {}
+      where radio.writeWithoutResponse(Data(count: 20), to: commands.handle, of: peer) == .accepted {}
     case .subscribed: try phone.ask(.setNotify(pushes, .notify), of: peer)
     case .channelOpen:
       let open = try phone.open(psm, of: peer)
@@ -286,7 +287,7 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
     #expect(error.code == .supervisionTimeout || error.code == .peerTerminated)
     #expect(try phone.central.attMTU(of: peer) == nil)
     #expect(
-      try phone.central.writeWithoutResponse(Data([1]), to: values.handle, of: peer) == .notConnected)
+      try phone.central.writeWithoutResponse(Data([1]), to: commands.handle, of: peer) == .notConnected)
     if let channel {
       let end = try #require(events.end)
       #expect(end?.code == error.code)
@@ -308,7 +309,7 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
     let device = try Device(world)
     let peer = try phone.find(Device.service)
     try phone.connect(peer)
-    let values = try phone.discover(Device.service, Device.values, of: peer)
+    let commands = try phone.discover(Device.service, Device.commands, of: peer)
     world.setPower(false, of: phone.radio)
     let start = phone.log.count - 1
     try phone.expect("state", after: max(0, start)) { event in
@@ -317,7 +318,7 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
     let radio = try phone.central
     #expect(radio.adapterState == .poweredOff)
     #expect(radio.attMTU(of: peer) == nil)
-    #expect(radio.writeWithoutResponse(Data([1]), to: values.handle, of: peer) == .notConnected)
+    #expect(radio.writeWithoutResponse(Data([1]), to: commands.handle, of: peer) == .notConnected)
     radio.startScan(ScanFilter())
     radio.connect(peer)
     let count = phone.log.count

@@ -11,6 +11,9 @@ final class Device: Sendable {
   static let pushes = BluetoothUUID(UInt16(0xFFF2))
   static let indications = BluetoothUUID(UInt16(0xFFF3))
   static let fixed = BluetoothUUID(UInt16(0xFFF4))
+  /// Takes commands alone: not every host tells them from requests where a characteristic takes both.
+  static let commands = BluetoothUUID(UInt16(0xFFF5))
+  static let both = BluetoothUUID(UInt16(0xFFF6))
 
   static let valuesID = LocalCharacteristicID(1)
   static let pushesID = LocalCharacteristicID(2)
@@ -88,8 +91,13 @@ final class Device: Sendable {
       id: LocalServiceID(1), uuid: service, isPrimary: true,
       characteristics: [
         LocalCharacteristic(
-          id: valuesID, uuid: values, properties: [.read, .write, .writeWithoutResponse],
-          permissions: [.read, .write]),
+          id: valuesID, uuid: values, properties: [.read, .write], permissions: [.read, .write]),
+        LocalCharacteristic(
+          id: LocalCharacteristicID(5), uuid: commands, properties: .writeWithoutResponse, permissions: .write
+        ),
+        LocalCharacteristic(
+          id: LocalCharacteristicID(6), uuid: both, properties: [.write, .writeWithoutResponse],
+          permissions: .write),
         LocalCharacteristic(id: pushesID, uuid: pushes, properties: [.notify], permissions: []),
         LocalCharacteristic(id: indicationsID, uuid: indications, properties: [.indicate], permissions: []),
         LocalCharacteristic(

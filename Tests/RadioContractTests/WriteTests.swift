@@ -11,6 +11,8 @@ import Testing
     let device: Device
     let peer: PeerID
     let handle: AttributeHandle
+    /// Takes commands.
+    let commands: AttributeHandle
     let mtu: Int
   }
 
@@ -22,7 +24,9 @@ import Testing
     try phone.connect(peer)
     let mtu = try phone.settledMTU(of: peer)
     let handle = try phone.discover(Device.service, Device.values, of: peer).handle
-    return Connected(world: world, phone: phone, device: device, peer: peer, handle: handle, mtu: mtu)
+    let commands = try phone.discover(Device.service, Device.commands, of: peer).handle
+    return Connected(
+      world: world, phone: phone, device: device, peer: peer, handle: handle, commands: commands, mtu: mtu)
   }
 
   private func bytes(_ count: Int, _ first: UInt8 = 0) -> Data {
@@ -52,11 +56,11 @@ import Testing
     let radio = try link.phone.central
     let sizes = [0, 1, link.mtu - 4, link.mtu - 3]
     for count in sizes {
-      #expect(radio.writeWithoutResponse(bytes(count), to: link.handle, of: link.peer) == .accepted)
+      #expect(radio.writeWithoutResponse(bytes(count), to: link.commands, of: link.peer) == .accepted)
     }
     for count in [link.mtu - 2, 512, 513] {
       #expect(
-        radio.writeWithoutResponse(bytes(count), to: link.handle, of: link.peer)
+        radio.writeWithoutResponse(bytes(count), to: link.commands, of: link.peer)
           == .tooLong(limit: min(link.mtu - 3, 512)))
     }
     _ = link.world.wait(within: Phone.patience) { link.device.commands.count >= sizes.count }
@@ -65,12 +69,33 @@ import Testing
     _ = try link.phone.write(bytes(3), to: link.handle, of: link.peer).get()
   }
 
+  /// One characteristic that takes both; where the host does not tell them apart, all come as commands.
+  @Test(arguments: RadioUnderTest.allCases)
+  func commandsAndRequestsComeInTheirOrder(_ kind: RadioUnderTest) throws {
+    let link = try connected(kind)
+    let radio = try link.phone.central
+    let both = try link.phone.discover(Device.service, Device.both, of: link.peer)
+    #expect(both.properties == [.write, .writeWithoutResponse])
+    #expect(radio.writeWithoutResponse(Data([1]), to: both.handle, of: link.peer) == .accepted)
+    _ = try link.phone.write(Data([2]), to: both.handle, of: link.peer).get()
+    #expect(radio.writeWithoutResponse(Data([3]), to: both.handle, of: link.peer) == .accepted)
+    let writes = {
+      link.device.log.compactMap {
+        if case .write(_, _, let writes, let isRequest) = $0 { (writes[0].value, isRequest) } else { nil }
+      }
+    }
+    _ = link.world.wait(within: Phone.patience) { writes().count >= 3 }
+    #expect(writes().map(\.0) == [Data([1]), Data([2]), Data([3])])
+    #expect(
+      writes().map(\.1) == (kind.tellsRequestsFromCommands ? [false, true, false] : [false, false, false]))
+  }
+
   /// As fast as the radio takes them: nothing is lost, nothing doubled, nothing overtakes.
   @Test(arguments: RadioUnderTest.allCases, [1, 8, 30])
   func whatIsAcceptedArrivesInOrder(_ kind: RadioUnderTest, _ depth: Int) throws {
     let link = try connected(kind, LinkNeeds(queueDepth: depth))
     let total = depth == 1 ? 200 : 2_000
-    let pump = Pump(total: total, handle: link.handle, peer: link.peer)
+    let pump = Pump(total: total, handle: link.commands, peer: link.peer)
     link.phone.react { event, radio in
       if case .readyToWrite = event { pump.push(radio) }
     }
@@ -92,7 +117,7 @@ import Testing
     // Frames of the host itself may take the room that was just told, so each answer "no" counts.
     while refusals < 3, accepted < 100_000 {
       if radio.canWriteWithoutResponse(to: link.peer),
-        radio.writeWithoutResponse(bytes(20), to: link.handle, of: link.peer) == .accepted
+        radio.writeWithoutResponse(bytes(20), to: link.commands, of: link.peer) == .accepted
       {
         accepted += 1
       } else {
@@ -111,7 +136,7 @@ import Testing
   func aCallerOnAnotherQueueMissesNoSignal(_ kind: RadioUnderTest) throws {
     let link = try connected(kind, LinkNeeds(queueDepth: 2))
     let total = 1_000
-    let pump = Pump(total: total, handle: link.handle, peer: link.peer)
+    let pump = Pump(total: total, handle: link.commands, peer: link.peer)
     let queue = DispatchQueue(label: "writer")
     let clock = link.phone.radio.clock
     link.phone.react { event, radio in
@@ -163,7 +188,7 @@ import Testing
     #expect(radio.notify(Data([1]), of: Device.indicationsID, to: nil))
     #expect(radio.notify(Data(count: 512), of: Device.indicationsID, to: nil))
     _ = link.world.wait(within: Phone.patience) { link.phone.notifiedValues.count >= 2 }
-    #expect(link.phone.notifiedValues == [Data([1]), Data(count: link.mtu - 3)])
+    #expect(link.phone.notifiedValues == [Data([1]), Data(count: min(512, link.mtu - 3))])
   }
 }
 
@@ -203,4 +228,9 @@ final class Pump: Sendable {
   static func number(_ value: Data) -> Int {
     value.count < 2 ? -1 : Int(value[value.startIndex]) | Int(value[value.startIndex + 1]) << 8
   }
+}
+
+extension RadioUnderTest {
+  /// bluetoothd calls a characteristic that takes commands without telling requests apart.
+  fileprivate var tellsRequestsFromCommands: Bool { rawValue != "bluez" }
 }
