@@ -102,7 +102,7 @@ for name in [
 
     // What every radio must do; each radio is one argument of the suite.
     .testTarget(
-      name: "RadioContractTests", dependencies: ["Radio", "VirtualRadio", "Locking"],
+      name: "RadioContractTests", dependencies: ["Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking"],
       swiftSettings: settings),
 
     // Apple's API on a radio.

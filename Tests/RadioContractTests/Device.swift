@@ -42,6 +42,8 @@ final class Device: Sendable {
     inbox = EventInbox(queue: DispatchQueue(label: name), clock: radio.clock) { relay.handle($0) }
     relay.set { [weak self] in self?.take($0) }
     client.withLock { [inbox] in $0 = radio.makePeripheral { inbox.post($0) } }
+    // Commands are refused before.
+    _ = world.wait(within: Phone.patience) { client.withLock { $0?.adapterState == .poweredOn } }
     try publish(service)
   }
 

@@ -32,6 +32,8 @@ final class Phone: Sendable {
     inbox = EventInbox(queue: queue, clock: radio.clock) { relay.handle($0) }
     relay.set { [weak self] in self?.take($0) }
     client.withLock { [inbox] in $0 = radio.makeCentral { inbox.post($0) } }
+    // Commands are ignored before.
+    _ = world.wait(within: Self.patience) { client.withLock { $0?.adapterState == .poweredOn } }
   }
 
   deinit { inbox.close() }

@@ -17,8 +17,26 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
   case directoryRealTime
   /// The same on an air that does not wait for the clock.
   case directoryUnpaced
+  /// Adapters of bluetoothd in a virtual machine, which is all that there is to test then: one scenario at a time (`--no-parallel`).
+  case bluez
+
+  static var allCases: [RadioUnderTest] {
+    BlueZWorld.isHere
+      ? [.bluez]
+      : [.virtualLockStep, .virtualRealTime, .virtualUnpaced, .directoryRealTime, .directoryUnpaced]
+  }
+
+  /// Those on which three devices can have links with each other: one bluetoothd 5.66 that has all three adapters does not finish
+  /// discovering, and may end.
+  static var allOfThreeDevices: [RadioUnderTest] { allCases.filter { $0 != .bluez } }
 
   var testDescription: String { rawValue }
+
+  /// How long an order without an answer may take to become true.
+  var delay: Duration { self == .bluez ? .milliseconds(700) : .zero }
+
+  /// bluetoothd has what devices solicit among its experimental properties only.
+  var hearsSolicitations: Bool { self != .bluez }
 
   /// A world in which radios hear each other.
   func makeWorld(_ needs: LinkNeeds = LinkNeeds()) -> any RadioWorld {
@@ -28,6 +46,7 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
     case .virtualUnpaced: VirtualWorld(.unpaced, needs)
     case .directoryRealTime: DirectoryWorld(.realTime, needs)
     case .directoryUnpaced: DirectoryWorld(.unpaced, needs)
+    case .bluez: BlueZWorld()
     }
   }
 }

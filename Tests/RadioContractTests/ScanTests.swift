@@ -83,14 +83,15 @@ import Testing
     if !look.filter.solicitedServices.isEmpty { contents = Advertisement(solicitedServices: [Self.offered]) }
     let scene = try Scene(kind, contents)
     try scene.phone.central.startScan(look.filter)
-    if look.isSeen {
+    let isSeen = look.isSeen && (look.filter.solicitedServices.isEmpty || kind.hearsSolicitations)
+    if isSeen {
       _ = scene.world.wait(within: Phone.patience) { !scene.sightings.isEmpty }
     } else {
       _ = scene.world.wait(within: Self.quiet) { false }
     }
-    #expect(scene.sightings.isEmpty != look.isSeen)
+    #expect(scene.sightings.isEmpty != isSeen)
     // A radio that has no overflow area offers what is in it like everything else.
     try scene.advertise(Advertisement(overflowServices: [Self.other]))
-    scene.expect(look.isSeen ? 2 : 1)
+    scene.expect(isSeen ? 2 : 1)
   }
 }

@@ -52,8 +52,8 @@ extension PeripheralCore {
     host.call(
       adapter, BlueZ.advertisingManager, "RegisterAdvertisement",
       [.objectPath(export.path), .options([:])]
-    ) { [weak self] result in
-      guard let self else { return }
+    ) { [self] result in
+      // It keeps the connection, too: a daemon whose client goes while it registers keeps the advertisement for ever.
       if case .failure = result { advertisementExports[number] = nil }
       carryOut(advertising.registered(number, result.map { _ in }.mapError(Self.failure)))
     }
@@ -64,7 +64,7 @@ extension PeripheralCore {
     else { return }
     host.call(
       adapter, BlueZ.advertisingManager, "UnregisterAdvertisement", [.objectPath(export.path)]
-    ) { _ in withExtendedLifetime(export) {} }
+    ) { [self] _ in withExtendedLifetime((self, export)) {} }
   }
 
   private static func failure(_ error: DBusError) -> RadioError {

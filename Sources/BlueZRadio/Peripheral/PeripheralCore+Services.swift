@@ -43,7 +43,7 @@ extension PeripheralCore {
     for characteristic in tree.characteristics { publish(characteristic) }
     host.call(
       adapter, BlueZ.gattManager, "RegisterApplication", [.objectPath(tree.root), .options([:])]
-    ) { [weak self] result in self?.registered(ticket, result) }
+    ) { [self] result in registered(ticket, result) }
   }
 
   private func publish(_ characteristic: ApplicationTree.Characteristic) {
@@ -88,7 +88,7 @@ extension PeripheralCore {
     // The objects stay until the daemon lets go of them; its answer does not matter then.
     host.call(
       application.adapter, BlueZ.gattManager, "UnregisterApplication", [.objectPath(application.tree.root)]
-    ) { _ in withExtendedLifetime(application) {} }
+    ) { [self] _ in withExtendedLifetime((self, application)) {} }
     applications[ticket] = nil
     if isReady { sink(.readyToNotify) }
   }
