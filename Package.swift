@@ -146,7 +146,8 @@ for name in [
     .testTarget(
       name: "RealStackTests", dependencies: ["RealStack", "ChildProcess", "Locking"], swiftSettings: settings),
     .testTarget(name: "GuestTests", dependencies: ["RealStack", "DBus"], swiftSettings: settings),
-    .testTarget(name: "SampleTests", dependencies: ["SampleData", "ChildProcess"], swiftSettings: settings),
+    .testTarget(
+      name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack"], swiftSettings: settings),
 
     // A program in the manner and the language mode of those that were written for Apple's framework before Swift 6.
     .executableTarget(

@@ -14,7 +14,12 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  static let all = [
-    GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"])
-  ]
+  static let all =
+    [
+      GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"])
+    ]
+    // A pair of programs each: what the adapters remember of each other from an earlier one is in the way of a scan.
+    + ["readWriteNotify", "writeFlowControl", "channel"].map {
+      GuestSuites(name: "sample \($0)", tests: ["SampleTests.HostRadioProgramTests/\($0)"])
+    }
 }
