@@ -36,7 +36,7 @@ var targets: [Target] = [
     name: "CISAL", pkgConfig: "libisal",
     providers: [.apt(["libisal-dev"]), .brew(["isa-l"])]),
 
-  // A mutex that the thread sanitizer understands.
+  // A mutex that the thread sanitizer understands, and flock(2).
   .target(name: "Locking", swiftSettings: settings),
 
   // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
@@ -44,7 +44,11 @@ var targets: [Target] = [
     name: "BulkTransfer", dependencies: ["Locking", "CCrypto", "CISAL"] + coreBluetooth,
     swiftSettings: settings),
   .testTarget(
-    name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking"], swiftSettings: settings),
+    name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking", "TestSupport"],
+    swiftSettings: settings),
+
+  // Folders of tests, and how much of a sweep runs.
+  .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
 
   // What samples read from values of devices.
   .target(name: "SampleData", path: "samples/SampleData", swiftSettings: settings),
@@ -78,7 +82,7 @@ for name in [
     .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .target(name: "DBus", dependencies: ["CDBus", "Locking"], swiftSettings: settings),
     .testTarget(
-      name: "DBusTests", dependencies: ["DBus", "CDBus", "Locking", "ChildProcess"],
+      name: "DBusTests", dependencies: ["DBus", "CDBus", "Locking", "ChildProcess", "TestSupport"],
       swiftSettings: settings),
 
     // The seam between Core Bluetooth and whatever carries its bytes.
@@ -97,12 +101,13 @@ for name in [
     // A link in software.
     .target(name: "VirtualRadio", dependencies: ["Radio", "Locking", "CLinux"], swiftSettings: settings),
     .testTarget(
-      name: "VirtualRadioTests", dependencies: ["VirtualRadio", "Radio", "Locking"],
+      name: "VirtualRadioTests", dependencies: ["VirtualRadio", "Radio", "Locking", "TestSupport"],
       swiftSettings: settings),
 
     // What every radio must do; each radio is one argument of the suite.
     .testTarget(
-      name: "RadioContractTests", dependencies: ["Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking"],
+      name: "RadioContractTests",
+      dependencies: ["Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking", "TestSupport"],
       swiftSettings: settings),
 
     // Apple's API on a radio.
@@ -110,7 +115,8 @@ for name in [
       name: "CoreBluetooth", dependencies: ["Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking"],
       swiftSettings: settings),
     .testTarget(
-      name: "CoreBluetoothTests", dependencies: ["CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
+      name: "CoreBluetoothTests",
+      dependencies: ["CoreBluetooth", "Radio", "VirtualRadio", "Locking", "TestSupport"],
       exclude: ["Surface/symbols.txt"], swiftSettings: settings),
 
     // The tool: a library of commands, so that tests reach them, and the executable.
@@ -127,7 +133,7 @@ for name in [
       name: "BluehaulToolTests",
       dependencies: [
         "BluehaulTool", "BulkTransfer", "ChildProcess", "Radio", "VirtualRadio", "BlueZRadio", "DBus",
-        "Locking",
+        "Locking", "TestSupport",
       ],
       swiftSettings: settings),
 
@@ -147,7 +153,8 @@ for name in [
       name: "RealStackTests", dependencies: ["RealStack", "ChildProcess", "Locking"], swiftSettings: settings),
     .testTarget(name: "GuestTests", dependencies: ["RealStack", "DBus"], swiftSettings: settings),
     .testTarget(
-      name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack"], swiftSettings: settings),
+      name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack", "TestSupport"],
+      swiftSettings: settings),
 
     // A program in the manner and the language mode of those that were written for Apple's framework before Swift 6.
     .executableTarget(
@@ -157,7 +164,7 @@ for name in [
     // The engine on Core Bluetooth on the simulated radio, whole.
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking"],
+      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking", "TestSupport"],
       swiftSettings: settings),
   ]
 #endif

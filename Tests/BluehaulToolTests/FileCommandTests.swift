@@ -1,15 +1,15 @@
 import BulkTransfer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BluehaulTool
 
 @Suite struct FileCommandTests {
   private func withFolder(_ body: (String) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "files-\(UUID())").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    try await body(folder)
+    let folder = TemporaryFolder()
+    try await body(folder.path)
+    withExtendedLifetime(folder) {}
   }
 
   private func write(_ bytes: some Sequence<UInt8>, _ path: String) throws {

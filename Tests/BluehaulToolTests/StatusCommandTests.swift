@@ -1,5 +1,6 @@
 import BulkTransfer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BluehaulTool
@@ -19,9 +20,9 @@ import Testing
   }
 
   private func withState(_ body: (String) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "status-\(UUID())").path
-    try await body(folder)
-    if FileManager.default.fileExists(atPath: folder) { try FileManager.default.removeItem(atPath: folder) }
+    let folder = TemporaryFolder()
+    try await body(folder.path("state"))
+    withExtendedLifetime(folder) {}
   }
 
   @Test func nothingIsUnfinished() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 import Radio
+import TestSupport
 import Testing
 
 @_spi(Streams) @testable import CoreBluetooth
@@ -35,9 +36,7 @@ import Testing
   /// A device and a phone that share nothing but the words.
   @Test(.timeLimit(.minutes(15)))
   func managersMeetByTheSameWords() async throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-      "air-\(UInt32.random(in: 0 ... .max))")
-    defer { try? FileManager.default.removeItem(at: folder) }
+    let folder = TemporaryFolder()
     let words = "virtual:\(folder.path)"
     let recorder = PeripheralRecorder()
     let (states, tell) = AsyncStream<String>.makeStream()

@@ -1,6 +1,7 @@
 import BulkTransfer
 import Foundation
 import Radio
+import TestSupport
 import Testing
 import VirtualRadio
 
@@ -24,7 +25,7 @@ struct AnyMomentTests {
   /// A few moments, others for each disturbance and carrier, which together leave no gap when the sweep is not thinned.
   private static func moments(_ choice: CarrierChoice, _ disturbance: Disturbance) -> [Int] {
     let place = (Disturbance.allCases.firstIndex(of: disturbance) ?? 0) * 2 + (choice == .gatt ? 0 : 1)
-    return Array(stride(from: place * 60, through: 6600, by: 1080 * Sweep.thinning))
+    return Array(stride(from: place * 60, through: 6600, by: Sweep.stride(1080)))
   }
 
   @Test(

@@ -2,12 +2,13 @@ import Dispatch
 import Locking
 import Foundation
 import Radio
+import TestSupport
 import Testing
 import VirtualRadio
 
 /// Radios of one directory, each as if it were in a process of its own, as a world.
 final class DirectoryWorld: RadioWorld {
-  private let folder: URL
+  private let folder = TemporaryFolder()
   private let clock: VirtualClock
   private let link: LinkParameters
   private let radios = PosixMutex<[ObjectIdentifier: VirtualRadio]>([:])
@@ -15,15 +16,12 @@ final class DirectoryWorld: RadioWorld {
 
   init(_ mode: VirtualClock.Mode, _ needs: LinkNeeds) {
     clock = VirtualClock(mode)
-    folder = FileManager.default.temporaryDirectory.appendingPathComponent("air-\(UUID().uuidString)")
     link = VirtualWorld.link(needs)
   }
 
-  deinit { try? FileManager.default.removeItem(at: folder) }
-
   func makeRadio(_ name: String) -> any Radio {
     do {
-      let radio = try VirtualRadio(directory: folder.path, name: name, clock: clock, link: link)
+      let radio = try VirtualRadio(directory: folder.path("air"), name: name, clock: clock, link: link)
       radios.withLock { $0[ObjectIdentifier(radio)] = radio }
       return radio
     } catch {

@@ -49,7 +49,7 @@ import Testing
 
   /// Values are numbered, so the ones of the second link go on where the counter stands.
   @Test func aCentralThatIsKilledWhileItIsSubscribedGoesOn() async throws {
-    let air = try SampleAir()
+    let air = SampleAir()
     let counter = try await counter(in: air)
     try await wait(for: "advertising", of: counter)
     var logger = try await logger(in: air)
@@ -73,7 +73,7 @@ import Testing
 
   /// The connection is pending, since nobody advertises yet when the logger comes back.
   @Test func aCentralThatIsKilledWhileItIsWaitingGoesOn() async throws {
-    let air = try SampleAir()
+    let air = SampleAir()
     var counter = try await counter(in: air)
     try await wait(for: "advertising", of: counter)
     var logger = try await logger(in: air)
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test func aPeripheralThatIsKilledAgainAndAgainIsFoundEachTime() async throws {
-    let air = try SampleAir()
+    let air = SampleAir()
     var counter = try await counter(in: air)
     try await wait(for: "advertising", of: counter)
     let logger = try await logger(in: air)

@@ -1,21 +1,16 @@
 import ChildProcess
 import Foundation
+import TestSupport
 import Testing
 
 /// A folder in which samples meet as processes. What still runs at its end is killed.
 actor SampleAir {
-  nonisolated let folder: URL
+  private let place = TemporaryFolder()
   private var processes: [ChildProcess] = []
 
-  init() throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "air-\(UUID().uuidString.prefix(8))")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-  }
+  nonisolated var folder: URL { URL(filePath: place.path) }
 
-  deinit {
-    for process in processes { process.send(signal: SIGKILL) }
-    try? FileManager.default.removeItem(at: folder)
-  }
+  deinit { for process in processes { process.send(signal: SIGKILL) } }
 
   /// Starts a sample; two of one kind need adapters of different names.
   func start(

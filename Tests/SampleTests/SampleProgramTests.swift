@@ -4,9 +4,7 @@ import Testing
 
 /// Samples as processes that meet in a folder, to their last line.
 @Suite(.timeLimit(.minutes(15))) struct SampleProgramTests {
-  private let air: SampleAir
-
-  init() throws { air = try SampleAir() }
+  private let air = SampleAir()
 
   private func killed(_ process: ChildProcess) async {
     process.send(signal: SIGKILL)

@@ -75,7 +75,7 @@ import Testing
   /// The command and the environment of the unit file, as its manager would start them.
   @Test(arguments: [("restoring-central", "scanning"), ("restoring-peripheral", "advertising")])
   func theProgramStartsAsItSays(name: String, line: String) async throws {
-    let air = try SampleAir()
+    let air = SampleAir()
     let home = try Self.home(in: air)
     let unit = try Self.unit(name)
     let command = try #require(unit.value("Service", "ExecStart")).split(separator: " ").map {
@@ -100,7 +100,7 @@ import Testing
     .enabled(if: FileManager.default.isExecutableFile(atPath: analyser), "systemd-analyze is not installed"),
     arguments: names)
   func isVerified(name: String) async throws {
-    let air = try SampleAir()
+    let air = SampleAir()
     let home = try Self.home(in: air)
     let check = try ChildProcess(
       Self.analyser,

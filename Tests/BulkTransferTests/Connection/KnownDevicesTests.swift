@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -9,7 +10,7 @@ struct KnownDevicesTests {
   private let store: KnownDevices
 
   init() throws {
-    folder = try TemporaryFolder()
+    folder = TemporaryFolder()
     store = KnownDevices(directory: folder.path("state/bluehaul"))
   }
 

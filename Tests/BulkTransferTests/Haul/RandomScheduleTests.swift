@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -6,13 +7,11 @@ import Testing
 /// Many seeded schedules of losses, cuts, crashes, slow flash, stuck peers, pauses and changing limits.
 ///
 /// A schedule that fails is named by its seed. To run it alone, with a trace of both sides on standard output:
-/// `HAUL_SEED=1234 swift test --filter RandomScheduleTests`. `HAUL_BATCHES=1000` runs more of them than the 48 batches of 50, for a night;
-/// a smaller number suits a build that is slowed down by a sanitizer.
+/// `HAUL_SEED=1234 swift test --filter RandomScheduleTests`. ``Sweep`` says how many of them run.
 @Suite("Random schedules")
 struct RandomScheduleTests {
   static let batch = 50
-  static let batches =
-    ProcessInfo.processInfo.environment["HAUL_BATCHES"].flatMap(Int.init).map { max($0, 1) } ?? 48
+  static let batches = Sweep.count(48)
 
   static func failure(of seed: UInt64) throws -> String? {
     let schedule = Schedule(randomSeed: seed)
@@ -33,7 +32,8 @@ struct RandomScheduleTests {
     }
   }
 
-  @Test("The schedules reach what they are meant to reach")
+  @Test(
+    "The schedules reach what they are meant to reach", .enabled(if: Sweep.isWhole, "too few of them run"))
   func coverage() throws {
     var verified = 0
     var failed = 0

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -64,7 +65,7 @@ struct ImageFileTests {
     "a file is recognised by its contents, whatever its name, and sent or refused with advice",
     arguments: try Self.samples(), ["fw", "fw.bin", "fw.hex", "fw.elf", "fw.zip"])
   func recognition(sample: Sample, name: String) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let path = try folder.write(sample.contents, name)
     let inspection = try ImageFile.inspect(path: path)
     #expect(inspection.format == sample.format)
@@ -86,7 +87,7 @@ struct ImageFileTests {
 
   @Test("raw data are taken as they are when the user says so", arguments: try Self.samples())
   func raw(sample: Sample) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let image = try ImageFile(path: folder.write(sample.contents, "f"), options: .init(treatsAsRaw: true))
     #expect(image.inspection.format == .raw)
     #expect(try image.source.all() == sample.contents)
@@ -100,7 +101,7 @@ struct ImageFileTests {
       Data(":10".utf8), Data([0xFF, 0xFE]) + Data(SampleFiles.hex.flatMap { [$0, 0] }),
     ])
   func damagedHEX(text: Data) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let inspection = try ImageFile.inspect(path: folder.write(text, "f"))
     #expect(inspection.format == .intelHEX)
     #expect(inspection.obstacle?.code == .malformedFile)
@@ -108,13 +109,13 @@ struct ImageFileTests {
 
   @Test("other text is raw data", arguments: ["hello\n", ": note\n", "Some text\nS1\n:x\n", ":", "S"])
   func otherText(text: String) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     #expect(try ImageFile.inspect(path: folder.write(Data(text.utf8), "f")).format == .raw)
   }
 
   @Test("tells what is in a HEX file with several images")
   func hexSections() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let text = hexText(
       hexRecords(pattern(100), at: 0) + hexRecords(pattern(4), at: 0x1000_1014) + [
         hexRecord(5, 0, [0, 0, 0, 0xC1]), hexEnd,
@@ -132,7 +133,7 @@ struct ImageFileTests {
 
   @Test("a range for a file without addresses is refused")
   func rangeForRaw() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let options = ImageFile.Options(range: AddressRange(start: 0, end: 1))
     let error = #expect(throws: TransferError.self) {
       try ImageFile(path: folder.write(pattern(100), "f"), options: options)
@@ -142,7 +143,7 @@ struct ImageFileTests {
 
   @Test("tells version and hash of an MCUboot image, in binary and in HEX")
   func mcubootFacts() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let image = try SampleFiles.mcuboot(
       body: pattern(5000), protected: SampleFiles.little(0x50, 2) + Data([4, 0, 1, 0, 0, 0]))
     let hash = try SHA256Hasher.digest(of: image.prefix(0x200 + 5000 + 12)).hex
@@ -161,7 +162,7 @@ struct ImageFileTests {
 
   @Test("a damaged MCUboot image is refused before the bootloader does it; an encrypted one cannot be judged")
   func mcubootHash() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let damaged = try ImageFile.inspect(
       path: folder.write(SampleFiles.mcuboot(body: pattern(99), damage: true), "f"))
     #expect(damaged.obstacle?.code == .malformedFile)
@@ -201,7 +202,7 @@ struct ImageFileTests {
 
   @Test("any file that is cut or damaged is an answer and nothing worse", arguments: try Self.samples())
   func hostile(sample: Sample) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     var random = SeededGenerator(7)
     for count in Set(
       (0..<40).map { _ in Int.random(in: 1...sample.contents.count, using: &random) } + Array(1...40))
@@ -221,7 +222,7 @@ struct ImageFileTests {
 
   @Test("a ZIP with hostile names is listed in printable characters; what a Mac adds is no manifest")
   func zipNames() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let names = ["../../etc/passwd", "a\u{1B}[31m", "__MACOSX/manifest.json", "__MACOSX/._manifest.json"]
     let inspection = try ImageFile.inspect(path: folder.write(SampleFiles.zip(names), "f"))
     #expect(inspection.format == .zip)
@@ -232,7 +233,7 @@ struct ImageFileTests {
 
   @Test("a SUIT envelope tells its digest; a cut one is refused")
   func suit() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let tagged = try ImageFile.inspect(path: folder.write(SampleFiles.suit, "f"))
     #expect(tagged.fact("digest") == "SHA-256 \([UInt8](pattern(32)).hex)")
     let untagged = try ImageFile.inspect(path: folder.write(SampleFiles.suit.dropFirst(2), "f"))
@@ -245,7 +246,7 @@ struct ImageFileTests {
 
   @Test("tells an image for a Cortex-M by its vectors")
   func vectors() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let contents = SampleFiles.little(0x2004_0000, 4) + SampleFiles.little(0x26379, 4) + pattern(100)
     let inspection = try ImageFile.inspect(path: folder.write(contents, "f"))
     #expect(inspection.fact("vectors") == "Arm Cortex-M, stack 0x20040000, reset 0x26379")
@@ -256,7 +257,7 @@ struct ImageFileTests {
 struct ImageManifestTests {
   @Test("a described file is found equal again, in each format")
   func roundTrip() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     for sample in try ImageFileTests.samples() where sample.refusal == nil {
       let image = try ImageFile(path: folder.write(sample.contents, "fw.bin"))
       let object = try image.describe(path: "fw.bin", segmentSize: 4096)
@@ -269,7 +270,7 @@ struct ImageManifestTests {
 
   @Test("a byte that changed is found by its segment, though size and time of the file are as before")
   func silentChange() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     var bytes = pattern(10_000)
     let path = try folder.write(bytes, "fw.bin")
     let date = try #require(FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
@@ -284,7 +285,7 @@ struct ImageManifestTests {
 
   @Test("a range is recorded and used again; a file of another format is refused")
   func rangeAndFormat() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let text = hexText(hexRecords(pattern(100), at: 0) + hexRecords(pattern(300), at: 0x10000) + [hexEnd])
     let path = try folder.write(text, "fw.hex")
     let range = AddressRange(start: 0x10000, end: 0x20000)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -31,7 +32,7 @@ struct TransferJournalTests {
 
   @Test("a record outlives its claim, and is gone once completed")
   func life() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let journal = TransferJournal(directory: folder.path("state/bluehaul"))
     #expect(try journal.entries().isEmpty)
     var record = try Self.record()
@@ -65,7 +66,7 @@ struct TransferJournalTests {
 
   @Test("a second run of the same transfer to the same device is refused, another device is not")
   func locked() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let journal = TransferJournal(directory: folder.path)
     let record = try Self.record()
     let claim = try journal.claim(record.transferID, device: record.device)
@@ -82,7 +83,7 @@ struct TransferJournalTests {
 
   @Test("records are listed, the newest first, damaged ones with their reason at the end")
   func list() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let journal = TransferJournal(directory: folder.path)
     let transfer = try Self.record().transferID
     for (index, name) in ["a", "b", "c"].enumerated() {
@@ -106,7 +107,7 @@ struct TransferJournalTests {
       "{\"format\": \"bluehaul-journal\", \"version\": 9}", "\0",
     ])
   func damaged(text: String) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let journal = TransferJournal(directory: folder.path)
     let record = try Self.record()
     let claim = try journal.claim(record.transferID, device: record.device)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -221,7 +222,7 @@ struct TransferManifestTests {
 
   @Test("is written to a file and read from it")
   func file() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let manifest = try Self.documented()
     try manifest.write(to: folder.path("m.json"))
     #expect(try TransferManifest(path: folder.path("m.json")) == manifest)
@@ -230,7 +231,7 @@ struct TransferManifestTests {
 
   @Test("a sparse file of 1 GiB is described in little memory, with a small manifest")
   func sparse() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let path = try folder.write(Data(), "big.bin")
     try #require(FileHandle(forWritingAtPath: path)).truncate(atOffset: 1 << 30)
     var reports = 0

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -28,7 +29,7 @@ struct DirectoryStorageTests {
 
   @Test("the file appears under its name when it is whole and verified, and nothing else is left")
   func wholeObject() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path)
     let object = try ReceivedObject(bytes)
     let part = try storage.part(object)
@@ -45,7 +46,7 @@ struct DirectoryStorageTests {
 
   @Test("a folder that is missing is made, a file in its place is an error")
   func folders() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     _ = try DirectoryStorage(path: folder.path("out")).part(ReceivedObject(bytes)).finish(bytes)
     #expect(folder.contents("out/fw.bin") == bytes)
     #expect(throws: TransferError.self) { try DirectoryStorage(path: folder.path("out/fw.bin")) }
@@ -54,7 +55,7 @@ struct DirectoryStorageTests {
 
   @Test("goes on where it stood, in a new process")
   func resume() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let object = try ReceivedObject(bytes)
     do {
       let part = try DirectoryStorage(path: folder.path).part(object)
@@ -70,7 +71,7 @@ struct DirectoryStorageTests {
 
   @Test("goes on after SIGKILL")
   func killed() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
       let bytes = pattern(10_000)
       let part = try DirectoryStorage(path: path).part(ReceivedObject(bytes))
@@ -86,7 +87,7 @@ struct DirectoryStorageTests {
 
   @Test("damage below the resume offset shows in the whole hash, and no file appears")
   func damage() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let object = try ReceivedObject(bytes)
     try DirectoryStorage(path: folder.path).part(object).receive(bytes.prefix(8000))
     let name = try #require(folder.names.first { $0.hasSuffix(".part") })
@@ -112,7 +113,7 @@ struct DirectoryStorageTests {
       "\u{A0}fw", "fw\u{E000}", String(repeating: "x", count: 201), String(repeating: "ä", count: 101),
     ])
   func hostileNames(name: String) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path("out"))
     let error = #expect(throws: TransferError.self) { try storage.open(ReceivedObject(bytes, name: name)) }
     #expect(error?.code == .nameNotAcceptable)
@@ -128,7 +129,7 @@ struct DirectoryStorageTests {
       String(repeating: "x", count: 200),
     ])
   func ordinaryNames(name: String) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path)
     #expect(try storage.part(ReceivedObject(bytes, name: name)).finish(bytes) == folder.path(name))
     #expect(folder.contents(name) == bytes)
@@ -136,7 +137,7 @@ struct DirectoryStorageTests {
 
   @Test("another file of that name is kept: the object is refused before the first byte")
   func refusePolicy() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try folder.write(Data("mine".utf8), "fw.bin")
     let storage = try DirectoryStorage(path: folder.path)
     let error = #expect(throws: TransferError.self) { try storage.open(ReceivedObject(bytes)) }
@@ -146,7 +147,7 @@ struct DirectoryStorageTests {
 
   @Test("a file that takes the name meanwhile is kept, and the part too")
   func refusePolicyLate() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path)
     let part = try storage.part(ReceivedObject(bytes))
     try part.receive(bytes)
@@ -160,7 +161,7 @@ struct DirectoryStorageTests {
 
   @Test("another file of that name is replaced, but not before the object is verified")
   func replacePolicy() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try folder.write(Data("mine".utf8), "fw.bin")
     let storage = try DirectoryStorage(path: folder.path, policy: .init(existingFile: .replace))
     let part = try storage.part(ReceivedObject(bytes))
@@ -172,7 +173,7 @@ struct DirectoryStorageTests {
 
   @Test("the object gets the first number that is free; the same bytes are found under their number")
   func numberPolicy() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try folder.write(Data("mine".utf8), "fw.tar.bin")
     try folder.write(Data("other".utf8), "fw.tar-1.bin")
     let storage = try DirectoryStorage(path: folder.path, policy: .init(existingFile: .number))
@@ -188,7 +189,7 @@ struct DirectoryStorageTests {
     "a folder or a symbolic link of that name is never replaced or followed",
     arguments: DirectoryStorage.ExistingFilePolicy.allCases)
   func special(policy: DirectoryStorage.ExistingFilePolicy) throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let outside = try folder.write(bytes, "outside")
     try FileManager.default.createDirectory(atPath: folder.path("out/dir"), withIntermediateDirectories: true)
     try FileManager.default.createSymbolicLink(atPath: folder.path("out/link"), withDestinationPath: outside)
@@ -210,7 +211,7 @@ struct DirectoryStorageTests {
 
   @Test("a folder has one receiver, a part has one owner")
   func locks() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path)
     let error = #expect(throws: TransferError.self) { try DirectoryStorage(path: folder.path) }
     #expect(error?.code == .locked)
@@ -225,7 +226,7 @@ struct DirectoryStorageTests {
 
   @Test("an object beyond the limit is refused, with both numbers")
   func sizeLimit() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path, policy: .init(largestObject: 9999))
     #expect(try storage.limits().largestObject == 9999)
     let error = #expect(throws: TransferError.self) { try storage.open(ReceivedObject(bytes)) }
@@ -235,7 +236,7 @@ struct DirectoryStorageTests {
 
   @Test("ranges that a peer could make up are errors")
   func ranges() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let part = try DirectoryStorage(path: folder.path).part(ReceivedObject(bytes))
     _ = try part.write(bytes.prefix(500), at: 0)
     _ = try part.sync(through: 500)
@@ -252,7 +253,7 @@ struct DirectoryStorageTests {
 
   @Test("rewinding is lasting")
   func rewind() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let object = try ReceivedObject(bytes)
     do {
       let part = try DirectoryStorage(path: folder.path).part(object)
@@ -266,7 +267,7 @@ struct DirectoryStorageTests {
 
   @Test("the idle part that is oldest makes room for a new one, and one in use does not")
   func mostParts() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let storage = try DirectoryStorage(path: folder.path, policy: .init(mostParts: 2))
     let used = try storage.part(ReceivedObject(pattern(10, seed: 1)))
     for seed in 2...5 as ClosedRange<UInt64> {
@@ -279,7 +280,7 @@ struct DirectoryStorageTests {
 
   @Test("what an outage leaves between two names is not written to any more")
   func twoNames() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let object = try ReceivedObject(bytes)
     try DirectoryStorage(path: folder.path).part(object).receive(bytes)
     let name = try #require(folder.names.first { $0.hasSuffix(".part") })
@@ -299,7 +300,7 @@ struct DirectoryStorageTests {
 
   @Test("an empty object is a file without bytes")
   func emptyObject() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let part = try DirectoryStorage(path: folder.path).part(ReceivedObject(Data()))
     _ = try part.commit(verified: part.digest())
     #expect(folder.contents("fw.bin") == Data())

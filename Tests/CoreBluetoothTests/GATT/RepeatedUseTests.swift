@@ -1,5 +1,6 @@
 import CoreBluetooth
 import Radio
+import TestSupport
 import Testing
 import VirtualRadio
 
@@ -111,9 +112,7 @@ import VirtualRadio
 
   /// In a process of its own, since memory and descriptors belong to the whole process.
   @Test(
-    .enabled(
-      if: ProcessInfo.processInfo.environment["TEST_THINNING"] == nil,
-      "a sanitizer keeps memory that was freed"))
+    .enabled(if: Sweep.isWhole, "a sanitizer keeps memory that was freed"))
   func twoHundredRunsNeedNoMoreThanOne() async throws {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       func pages() throws -> Int {

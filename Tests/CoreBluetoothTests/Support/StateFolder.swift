@@ -1,11 +1,13 @@
 import CoreBluetooth
 import Foundation
+import TestSupport
 
 /// A folder for the saved state of one test's managers, which goes with the object.
 final class StateFolder: Sendable {
-  let path = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID())").path
+  private let folder = TemporaryFolder()
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  /// Where the state is to be; nothing is there yet.
+  var path: String { folder.path("state") }
 
   /// Names of files of saved state.
   var files: [String] {

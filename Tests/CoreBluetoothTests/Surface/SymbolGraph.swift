@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// What the compiler knows of the module's public symbols, read from the module that this test bundle was built with.
 struct SymbolGraph: Decodable {
@@ -78,9 +79,9 @@ extension SymbolGraph {
   static func read() throws -> [SymbolGraph] {
     guard let tool, let target else { throw Failure(words: obstacle ?? "") }
     let files = FileManager.default
-    let output = files.temporaryDirectory.appending(path: "symbols-\(UUID())")
-    try files.createDirectory(at: output, withIntermediateDirectories: true)
-    defer { try? files.removeItem(at: output) }
+    let folder = TemporaryFolder()
+    let output = URL(filePath: folder.path)
+    defer { withExtendedLifetime(folder) {} }
     let maps = try moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
     let (status, _, errors) = try run(
       tool,

@@ -1,6 +1,7 @@
 import ChildProcess
 import DBus
 import Foundation
+import TestSupport
 import Testing
 
 /// A bus of its own for one test, in a folder of its own.
@@ -8,7 +9,7 @@ final class BusDaemon: Sendable {
   let address: DBusAddress
   let addressText: String
   private let process: ChildProcess
-  private let folder: URL
+  private let folder = TemporaryFolder()
 
   struct DidNotStart: Error {
     let errors: String
@@ -21,33 +22,31 @@ final class BusDaemon: Sendable {
     if: FileManager.default.isExecutableFile(atPath: path), "dbus-daemon is not installed")
 
   init() async throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "bluehaul-bus-\(UUID())")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let configuration = folder.appending(path: "bus.conf")
-    try """
-    <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-     "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-    <busconfig>
-      <type>bluehaul-test</type>
-      <listen>unix:path=\(folder.path)/bus</listen>
-      <auth>EXTERNAL</auth>
-      <policy context="default">
-        <allow user="*"/>
-        <allow own="*"/>
-        <allow send_destination="*"/>
-        <allow receive_type="method_call"/>
-        <allow receive_type="method_return"/>
-        <allow receive_type="error"/>
-        <allow receive_type="signal"/>
-      </policy>
-      <limit name="max_replies_per_connection">50000</limit>
-      <limit name="max_incoming_bytes">1000000000</limit>
-      <limit name="max_outgoing_bytes">1000000000</limit>
-      <limit name="max_message_unix_fds">64</limit>
-    </busconfig>
-    """.write(to: configuration, atomically: true, encoding: .utf8)
+    let configuration = """
+      <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+       "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+      <busconfig>
+        <type>bluehaul-test</type>
+        <listen>unix:path=\(folder.path("bus"))</listen>
+        <auth>EXTERNAL</auth>
+        <policy context="default">
+          <allow user="*"/>
+          <allow own="*"/>
+          <allow send_destination="*"/>
+          <allow receive_type="method_call"/>
+          <allow receive_type="method_return"/>
+          <allow receive_type="error"/>
+          <allow receive_type="signal"/>
+        </policy>
+        <limit name="max_replies_per_connection">50000</limit>
+        <limit name="max_incoming_bytes">1000000000</limit>
+        <limit name="max_outgoing_bytes">1000000000</limit>
+        <limit name="max_message_unix_fds">64</limit>
+      </busconfig>
+      """
+    let file = try folder.write(Data(configuration.utf8), "bus.conf")
     process = try ChildProcess(
-      Self.path, ["--nofork", "--nosyslog", "--print-address=1", "--config-file=\(configuration.path)"])
+      Self.path, ["--nofork", "--nosyslog", "--print-address=1", "--config-file=\(file)"])
     guard let line = await process.line(where: { $0.hasPrefix("unix:") }) else {
       throw DidNotStart(errors: process.errors())
     }
@@ -55,10 +54,7 @@ final class BusDaemon: Sendable {
     address = .address(line)
   }
 
-  deinit {
-    process.send(signal: SIGKILL)
-    try? FileManager.default.removeItem(at: folder)
-  }
+  deinit { process.send(signal: SIGKILL) }
 
   func kill() { process.send(signal: SIGKILL) }
 

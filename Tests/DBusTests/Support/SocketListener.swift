@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 
 /// A Unix stream socket whose clients are served one after the other, and closed when served.
 final class SocketListener: Sendable {
-  let path: String
+  private let folder = TemporaryFolder()
   private let listener: Int32
 
   struct Failure: Error {
@@ -11,7 +12,6 @@ final class SocketListener: Sendable {
   }
 
   init(_ serve: @escaping @Sendable (Int32) -> Void) throws {
-    path = FileManager.default.temporaryDirectory.appending(path: "bluehaul-\(UUID()).socket").path
     listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -39,8 +39,7 @@ final class SocketListener: Sendable {
   }
 
   /// The thread closes the socket after it has come out of it, so that its number is not used for another meanwhile.
-  deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
-    unsafe unlink(path)
-  }
+  deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+
+  var path: String { folder.path("socket") }
 }

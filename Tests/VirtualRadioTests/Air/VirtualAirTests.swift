@@ -1,5 +1,6 @@
 import Foundation
 import Radio
+import TestSupport
 import Testing
 
 @testable import VirtualRadio
@@ -233,11 +234,8 @@ import Testing
   }
 
   @Test func capturesHoldEveryFrame() throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    let file = folder.appending(path: "link.btsnoop")
-    let writer = try BTSnoopWriter(path: file.path, epoch: 0)
+    let folder = TemporaryFolder()
+    let writer = try BTSnoopWriter(path: folder.path("link.btsnoop"), epoch: 0)
     let rig = AirRig(capture: writer)
     let values = try rig.connectAndFind()
     let mark = Data("a value to be found in the capture".utf8)
@@ -245,7 +243,7 @@ import Testing
     rig.central.cancelConnection(rig.peer)
     try rig.runToRest()
     writer.close()
-    let bytes = try Data(contentsOf: file)
+    let bytes = try #require(folder.contents("link.btsnoop"))
     #expect(bytes.range(of: mark) != nil)
     #expect(bytes.range(of: Data([0x13, 0x00]), in: bytes.count - 20..<bytes.count) == nil)
     #expect(writer.failure == nil)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import VirtualRadio
@@ -6,10 +7,8 @@ import Testing
 @Suite("btsnoop capture") struct BTSnoopTests {
   /// A folder of its own that is gone afterwards.
   private func withFolder<Result>(_ body: (URL) throws -> Result) throws -> Result {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("btsnoop-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    return try body(folder)
+    let folder = TemporaryFolder()
+    return try withExtendedLifetime(folder) { try body(URL(filePath: folder.path)) }
   }
 
   private struct Record: Equatable {

@@ -3,21 +3,20 @@ import Locking
 import Foundation
 import Glibc
 import Radio
+import TestSupport
 import Testing
 
 @testable import VirtualRadio
 
 /// A directory for one test, and radios in it as if each were a process.
 final class AirFolder: Sendable {
-  let path: String
+  private let folder = TemporaryFolder()
   let clock: VirtualClock
 
-  init(_ mode: VirtualClock.Mode = .unpaced) {
-    clock = VirtualClock(mode)
-    path = FileManager.default.temporaryDirectory.appendingPathComponent("air-\(UUID().uuidString)").path
-  }
+  /// Where the air is to be; nothing is there yet.
+  var path: String { folder.path("air") }
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  init(_ mode: VirtualClock.Mode = .unpaced) { clock = VirtualClock(mode) }
 
   func radio(
     _ name: String, link: LinkParameters = LinkParameters(), faults: String = ""
