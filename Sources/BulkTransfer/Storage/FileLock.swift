@@ -33,9 +33,11 @@ final class FileLock: Sendable {
     }
   }
 
+  deinit { release() }
+
   /// Gives the lock up and keeps the file. Idempotent; implied when the last reference goes.
   func release() {
-    file.withLock { $0 = nil }
+    file.withLock { Self.giveUp(&$0) }
   }
 
   /// Gives the lock up and removes its file.
@@ -47,8 +49,13 @@ final class FileLock: Sendable {
       if let folder = try? OpenFile(parent, flags: O_RDONLY | O_DIRECTORY, operations) {
         try? operations.remove(name, in: folder.descriptor)
       }
-      file = nil
+      Self.giveUp(&file)
     }
+  }
+
+  private static func giveUp(_ file: inout OpenFile?) {
+    if let file { file.operations.unlock(file.descriptor) }
+    file = nil
   }
 
   private enum Claim {

@@ -63,6 +63,8 @@ protocol FileOperations: Sendable {
   func names(in directory: Int32) throws(SystemError) -> [String]
   /// flock(2), exclusive and without waiting; false if another open file holds it.
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool
+  /// flock(2): gives up what ``lock(_:)`` has got, also where a copy of the descriptor lives on.
+  func unlock(_ descriptor: Int32)
   /// fstatvfs(3): bytes that an unprivileged process can still store.
   func freeSpace(of descriptor: Int32) throws(SystemError) -> UInt64
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Locking
 
 // The compiler finds the members of `stat` in whichever C module it loaded first.
 #if os(Linux)
@@ -131,14 +132,14 @@ struct SystemFileOperations: FileOperations {
   }
 
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
-    do {
-      _ = try retrying("flock") { flock(descriptor, LOCK_EX | LOCK_NB) }
-      return true
-    } catch {
-      if error.code == EWOULDBLOCK { return false }
-      throw error
+    switch FileClaim.take(descriptor) {
+    case .claimed: true
+    case .taken: false
+    case .failed(let code): throw SystemError(call: "flock", code: code)
     }
   }
+
+  func unlock(_ descriptor: Int32) { FileClaim.release(descriptor) }
 
   func freeSpace(of descriptor: Int32) throws(SystemError) -> UInt64 {
     var buffer = statvfs()

@@ -38,8 +38,7 @@ final class StateFile: StateStore {
 
   func close() {
     lock.withLock { file in
-      // Closing is not enough: a process that is being started holds a copy of the descriptor for a moment.
-      if let file { flock(file.descriptor, LOCK_UN) }
+      if let file { FileClaim.release(file.descriptor) }
       file = nil
     }
   }
@@ -127,13 +126,11 @@ final class StateFile: StateStore {
 
   private static func claim(_ path: String) throws(StateFileError) -> OpenFile {
     let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-    while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0 {
-      switch errno {
-      case EINTR: continue
-      case EWOULDBLOCK:
-        throw StateFileError(.inUse, file.text(atMost: 16).map { "process \($0)" } ?? "another process")
-      default: throw StateFileError(path, "flock(2)")
-      }
+    switch FileClaim.take(file.descriptor) {
+    case .claimed: break
+    case .taken:
+      throw StateFileError(.inUse, file.text(atMost: 16).map { "process \($0)" } ?? "another process")
+    case .failed(let number): throw StateFileError(path, "flock(2)", errorNumber: number)
     }
     let process = Array("\(getpid())\n".utf8)
     // Only for the words of whoever comes second; a full disk does not hurt the lock.
@@ -191,8 +188,7 @@ struct StateFileError: Error, Equatable, CustomStringConvertible {
   }
 
   /// Takes errno, so it comes right after the call.
-  fileprivate init(_ path: String, _ call: String) {
-    let number = errno
+  fileprivate init(_ path: String, _ call: String, errorNumber number: Int32 = errno) {
     self.init(
       number == ENOENT ? .missing : .failed,
       "\(path): \(call): \(unsafe String(cString: strerror(number)))")

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Glibc
+internal import Locking
 
 /// The directory that is an air: finds sockets in it, takes names, connects.
 ///
@@ -85,17 +86,17 @@ final class AirDirectory: Sendable {
       throw VirtualAirError(.socket, "\(name) cannot be taken in \(path): \(SystemError("open(2)"))")
     }
     let lock = FileDescriptor(owning: raw)
-    while flock(raw, LOCK_EX | LOCK_NB) != 0 {
-      switch errno {
-      case EINTR: continue
-      case EWOULDBLOCK:
-        let holder = Self.readProcess(raw).map { "process \($0)" } ?? "another process"
-        throw VirtualAirError(
-          .nameTaken,
-          "the name \(name) is taken in \(path) by \(holder); end that process or choose another name")
-      default:
-        throw VirtualAirError(.socket, "\(name) cannot be locked in \(path): \(SystemError("flock(2)"))")
-      }
+    switch FileClaim.take(raw) {
+    case .claimed: break
+    case .taken:
+      let holder = Self.readProcess(raw).map { "process \($0)" } ?? "another process"
+      throw VirtualAirError(
+        .nameTaken,
+        "the name \(name) is taken in \(path) by \(holder); end that process or choose another name")
+    case .failed(let number):
+      throw VirtualAirError(
+        .socket,
+        "\(name) cannot be locked in \(path): \(SystemError("flock(2)", errorNumber: number))")
     }
     let process = Array("\(getpid())\n".utf8)
     // Only for the message above; a full disk does not hurt the lock.
@@ -134,8 +135,7 @@ final class AirListener: Sendable {
   deinit {
     // The socket goes while the name is still ours.
     directory.removeSocket(file)
-    // Closing is not enough: a process that is being started holds a copy of the descriptor for a moment.
-    flock(lock.raw, LOCK_UN)
+    FileClaim.release(lock.raw)
   }
 }
 

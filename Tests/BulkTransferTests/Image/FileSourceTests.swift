@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -14,7 +15,7 @@ struct FileSourceTests {
 
   @Test("gives the bytes at any place")
   func reads() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let bytes = pattern(3000)
     let source = try FileSource(path: folder.write(bytes, "f"))
     #expect(source.size == 3000)
@@ -29,7 +30,7 @@ struct FileSourceTests {
 
   @Test("what is no file is refused, each kind in its own words and without waiting")
   func kinds() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try folder.write(Data(), "empty")
     try #require(unsafe mkfifo(folder.path("fifo"), 0o600) == 0)
     try FileManager.default.createSymbolicLink(
@@ -54,7 +55,7 @@ struct FileSourceTests {
 
   @Test("a symbolic link to a file is followed")
   func link() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try folder.write(Data([1, 2, 3]), "f")
     try FileManager.default.createSymbolicLink(atPath: folder.path("l"), withDestinationPath: "f")
     #expect(try FileSource(path: folder.path("l")).all() == Data([1, 2, 3]))
@@ -85,7 +86,7 @@ struct FileSourceTests {
 
   @Test("a file that becomes shorter, longer or is written to is noticed")
   func changes() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let path = try folder.write(pattern(3000), "f")
     func change(_ body: (FileHandle) throws -> Void) throws -> (FileSource, TransferError?) {
       try pattern(3000).write(to: URL(fileURLWithPath: path))
@@ -173,5 +174,6 @@ struct StatusOverride: FileOperations {
   func makeDirectory(_ name: String, in directory: Int32?, mode: UInt32) throws(SystemError) {}
   func names(in directory: Int32) throws(SystemError) -> [String] { [] }
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool { true }
+  func unlock(_ descriptor: Int32) {}
   func freeSpace(of descriptor: Int32) throws(SystemError) -> UInt64 { 0 }
 }

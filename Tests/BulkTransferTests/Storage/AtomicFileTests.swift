@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -7,7 +8,7 @@ import Testing
 struct AtomicFileTests {
   @Test("holds what was written last")
   func replaces() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let file = AtomicFile(path: folder.path("f"))
     #expect(try file.read(limit: 10) == nil)
     try file.write(Data("one".utf8))
@@ -18,7 +19,7 @@ struct AtomicFileTests {
 
   @Test("a file beyond the limit is refused")
   func limit() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let file = AtomicFile(path: try folder.write(Data(count: 11), "f"))
     let error = #expect(throws: TransferError.self) { try file.read(limit: 10) }
     #expect(error?.code == .damagedState)
@@ -76,7 +77,7 @@ struct AtomicFileTests {
 
   @Test("a missing folder, a folder in its place and a FIFO in its place are errors")
   func places() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     #expect(throws: TransferError.self) { try AtomicFile(path: folder.path("no/f")).write(Data()) }
     #expect(throws: TransferError.self) { try AtomicFile(path: folder.path).write(Data()) }
     #expect(throws: TransferError.self) { try AtomicFile(path: folder.path).read(limit: 1) }
@@ -90,7 +91,7 @@ struct AtomicFileTests {
 struct FileLockTests {
   @Test("a second claim is refused with the pid of the holder, until the first is gone")
   func exclusive() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let first = try FileLock(path: folder.path("l"), purpose: "this transfer")
     let error = #expect(throws: TransferError.self) {
       try FileLock(path: folder.path("l"), purpose: "this transfer")
@@ -105,16 +106,38 @@ struct FileLockTests {
 
   @Test("a lock file that a dead process has left does no harm")
   func stale() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try folder.write(Data("999999999\n".utf8), "l")
     let lock = try FileLock(path: folder.path("l"), purpose: "this transfer")
     #expect(folder.contents("l") == Data("\(getpid())\n".utf8))
     lock.release()
   }
 
+  @Test(
+    "a lock that is given up is free, also where a program that is being started has copies of the descriptors",
+    .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd"), "descriptors are listed in /proc"),
+    arguments: ["released", "removed", "let go"])
+  func copies(how: String) throws {
+    let folder = TemporaryFolder()
+    let path = URL(filePath: folder.path).resolvingSymlinksInPath().path + "/l"
+    var first: FileLock? = try FileLock(path: path, purpose: "this transfer")
+    let copies = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")) == path
+    }.compactMap { Int32($0) }.map { dup($0) }
+    #expect(copies.count == 1)
+    defer { for copy in copies { close(copy) } }
+    switch how {
+    case "released": first?.release()
+    case "removed": first?.removeAndRelease()
+    default: first = nil
+    }
+    try FileLock(path: path, purpose: "this transfer").release()
+    withExtendedLifetime(first) {}
+  }
+
   @Test("a symbolic link in its place is not followed")
   func link() throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("l"), withDestinationPath: folder.path("target"))
     #expect(throws: TransferError.self) { try FileLock(path: folder.path("l"), purpose: "x") }

@@ -231,6 +231,13 @@ final class VolatileFileSystem: FileOperations {
     }
   }
 
+  func unlock(_ descriptor: Int32) {
+    state.withLock { state in
+      guard let inode = state.descriptors[descriptor], state.locks[inode] == descriptor else { return }
+      state.locks[inode] = nil
+    }
+  }
+
   func freeSpace(of descriptor: Int32) throws(SystemError) -> UInt64 {
     try look("fstatvfs", descriptor) { state, _ in
       let used = state.names.values.reduce(0) { $0 + (state.inodes[$1]?.contents.count ?? 0) }
