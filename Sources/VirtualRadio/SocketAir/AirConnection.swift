@@ -22,6 +22,8 @@ final class AirConnection: Sendable {
     var wasHigh = false
     var closesWhenSent = false
     var isClosed = false
+    /// Itself, from ``closeWhenSent()`` to the end: who has said farewell lets go, and what waits is still to be sent.
+    var keeper: AirConnection?
     var decoder = AirMessageDecoder()
     // Sources hold on to the connection by their handlers until they are cancelled.
     var reading: (any DispatchSourceRead)?
@@ -32,18 +34,23 @@ final class AirConnection: Sendable {
   static let highWater = 512 * 1024
   /// Octets that wait to be sent at most: beyond, the connection is ended.
   private static let mostWaiting = 16 * 1024 * 1024
+  /// How long the other side may take to read what was queued before ``closeWhenSent()``; in real time, as its process runs.
+  static let longestFarewell = DispatchTimeInterval.seconds(30)
 
   private let socket: FileDescriptor
   private let queue: DispatchQueue
+  private let farewell: DispatchTimeInterval
   private let handler: @Sendable (Event) -> Void
   private let state = PosixMutex(State())
 
   /// Takes a connected socket; ``start()`` begins reading.
   init(
-    _ socket: FileDescriptor, queue: DispatchQueue, handler: @escaping @Sendable (Event) -> Void
+    _ socket: FileDescriptor, queue: DispatchQueue, farewell: DispatchTimeInterval = longestFarewell,
+    handler: @escaping @Sendable (Event) -> Void
   ) {
     self.socket = socket
     self.queue = queue
+    self.farewell = farewell
     self.handler = handler
   }
 
@@ -85,16 +92,26 @@ final class AirConnection: Sendable {
     if mustFlush { queue.async { self.flush() } }
   }
 
-  /// Closes once everything that was queued is sent; no event comes any more.
+  /// Closes once everything that was queued is sent, or the time for it is over; no event comes any more.
+  ///
+  /// Until then the connection lives, whoever lets go of it.
   func closeWhenSent() {
-    state.withLock { $0.closesWhenSent = true }
+    let isFirst = state.withLock { state in
+      guard !state.isClosed, !state.closesWhenSent else { return false }
+      state.closesWhenSent = true
+      state.keeper = self
+      return true
+    }
+    guard isFirst else { return }
     queue.async { self.flush() }
+    queue.asyncAfter(deadline: .now() + farewell) { [weak self] in self?.close() }
   }
 
   /// Closes at once; no event comes any more but those that are being handled.
   func close() {
-    state.withLock { state in
-      guard !state.isClosed else { return }
+    // Let go of outside the lock, which the end of the connection takes.
+    _ = state.withLock { state -> AirConnection? in
+      guard !state.isClosed else { return nil }
       state.isClosed = true
       UnixSocket.shutDown(socket)
       state.outgoing = []
@@ -102,6 +119,8 @@ final class AirConnection: Sendable {
       state.reading?.cancel()
       state.reading = nil
       Self.cancelWriting(&state)
+      defer { state.keeper = nil }
+      return state.keeper
     }
   }
 
@@ -134,7 +153,10 @@ final class AirConnection: Sendable {
   /// Reads what the other side has said before it went, its farewell above all, and ends.
   private func readRest(_ reason: String) {
     var buffer = [UInt8](repeating: 0, count: 65536)
-    while !state.withLock(\.isClosed), readOnce(&buffer) != nil {}
+    // Bounded: one that has only shut down its reading could go on writing for ever.
+    for _ in 0..<Self.mostWaiting / buffer.count {
+      guard !state.withLock(\.isClosed), readOnce(&buffer) != nil else { break }
+    }
     end(reason)
   }
 

@@ -1,0 +1,107 @@
+import Foundation
+import Glibc
+import Radio
+import Testing
+
+@testable import VirtualRadio
+
+/// One end of a connection between processes; the other end is played by hand.
+@Suite("Connections between processes", .timeLimit(.minutes(15))) struct AirConnectionTests {
+  private static let frame = AirMessage.frame([UInt8](repeating: 7, count: 200))
+  /// More than a socket takes at once.
+  private static let many = 10_000
+
+  private static func pair() throws -> (near: FileDescriptor, far: FileDescriptor) {
+    var ends: [Int32] = [-1, -1]
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    try #require(unsafe socketpair(AF_UNIX, type, 0, &ends) == 0)
+    return (FileDescriptor(owning: ends[0]), FileDescriptor(owning: ends[1]))
+  }
+
+  /// Says more than the other side has read, and farewell, and lets go.
+  private func sayFarewell(
+    _ socket: FileDescriptor, _ queue: DispatchQueue,
+    within farewell: DispatchTimeInterval = AirConnection.longestFarewell
+  ) -> Weak {
+    let connection = AirConnection(socket, queue: queue, farewell: farewell) { _ in }
+    connection.start()
+    for _ in 0..<Self.many { connection.send(Self.frame) }
+    connection.send(.ended(.terminated(by: .peripheral)))
+    connection.closeWhenSent()
+    return Weak(connection: connection)
+  }
+
+  private struct Weak { weak var connection: AirConnection? }
+
+  @Test("a farewell arrives after everything before it, also where nobody holds the connection any more")
+  func farewell() throws {
+    let (near, far) = try Self.pair()
+    let queue = DispatchQueue(label: "air")
+    let left = sayFarewell(near, queue)
+    // What fits has been sent; the rest waits for a reader.
+    queue.sync {}
+    let reader = RawVisitor(accepted: far)
+    var frames = 0
+    let end = try reader.receive { message -> LinkEnd? in
+      switch message {
+      case Self.frame: frames += 1
+      case .ended(let reason): return reason
+      default: Issue.record("\(message)")
+      }
+      return nil
+    }
+    #expect(end == .terminated(by: .peripheral))
+    #expect(frames == Self.many)
+    try reader.waitForEnd()
+    queue.sync {}
+    #expect(left.connection == nil)
+  }
+
+  @Test("a farewell that nobody reads ends with its time")
+  func unread() throws {
+    let (near, far) = try Self.pair()
+    let queue = DispatchQueue(label: "air")
+    let left = sayFarewell(near, queue, within: .milliseconds(20))
+    // POLLHUP, which is always waited for.
+    var poll = pollfd(fd: far.raw, events: 0, revents: 0)
+    #expect(unsafe Glibc.poll(&poll, 1, 600_000) == 1)
+    queue.sync {}
+    #expect(left.connection == nil)
+  }
+
+  @Test(
+    "one that goes is heard to its last word, whatever could not be sent to it", arguments: [true, false])
+  func lastWords(isFull: Bool) throws {
+    let queue = DispatchQueue(label: "air")
+    let log = NewsLog<AirConnection.Event>()
+    let connection = try {
+      let (near, far) = try Self.pair()
+      let connection = AirConnection(near, queue: queue) { log.append($0) }
+      if isFull {
+        // Its buffer is full when the other side goes, so that the write fails first.
+        for _ in 0..<Self.many { connection.send(Self.frame) }
+        queue.sync {}
+      }
+      let visitor = RawVisitor(accepted: far)
+      for _ in 0..<50 { visitor.send(Self.frame) }
+      visitor.send(.terminate)
+      return connection
+    }()
+    connection.send(Self.frame)
+    connection.start()
+    try log.expect("the end") { event in if case .ended = event { () } else { nil } }
+    connection.send(Self.frame)
+    queue.sync {}
+    var heard: [AirMessage] = []
+    var ends: [String?] = []
+    for event in log.all {
+      switch event {
+      case .messages(let messages): heard += messages
+      case .ended(let reason): ends.append(reason)
+      case .drained: Issue.record("nothing has been read")
+      }
+    }
+    #expect(heard == [AirMessage](repeating: Self.frame, count: 50) + [.terminate])
+    #expect(ends == [nil])
+  }
+}
