@@ -1,7 +1,9 @@
 public import Dispatch
 internal import Locking
 
-/// Carries events from a radio to a dispatch queue: in order, without waiting, one hop for many events.
+/// Carries events from a radio to a dispatch queue: in order, without waiting, one hop for all that wait.
+///
+/// What is posted while they are handled waits for the next hop: so other work of the queue has its turn however fast events come.
 ///
 /// Made to be a radio's event sink: ``post(_:)`` may be called with any lock held. While events wait or their handler runs, the
 /// inbox holds an activity of the clock, so that simulated time stands still.
@@ -50,21 +52,17 @@ public final class EventInbox<Event: Sendable>: Sendable {
     }
   }
 
+  /// Handles what waits now. The activity is held from the first hop to the last.
   private func drain() {
-    while let events = nextBatch() {
-      for event in events where !state.withLock({ $0.isClosed }) { handler(event) }
-    }
-    clock.endActivity()
-  }
-
-  private func nextBatch() -> [Event]? {
-    state.withLock { state in
-      guard !state.waiting.isEmpty else {
-        state.isDraining = false
-        return nil
-      }
+    let events = state.withLock { state in
       defer { state.waiting = [] }
       return state.waiting
     }
+    for event in events where !state.withLock({ $0.isClosed }) { handler(event) }
+    let isOver = state.withLock { state in
+      state.isDraining = !state.waiting.isEmpty
+      return !state.isDraining
+    }
+    if isOver { clock.endActivity() } else { queue.async { self.drain() } }
   }
 }

@@ -94,11 +94,50 @@ struct EventInboxTests {
       if event < 10 { box.withLock { $0 }?.post(event + 10) }
     }
     box.withLock { $0 = inbox }
+    let between = PosixMutex([Int]())
     queue.suspend()
     for event in 0..<3 { inbox.post(event) }
-    queue.resume()
+    await withCheckedContinuation { done in
+      queue.async {
+        let now = seen.withLock { $0 }
+        between.withLock { $0 = now }
+        done.resume()
+      }
+      queue.resume()
+    }
     await withCheckedContinuation { done in queue.async { done.resume() } }
+    between.withLock { #expect($0 == [0, 1, 2]) }
     seen.withLock { #expect($0 == [0, 1, 2, 10, 11, 12]) }
+    box.withLock { $0 = nil }
+  }
+
+  @Test("other work of the queue has its turn, however many events come", arguments: [true, false])
+  func turns(isConcurrent: Bool) async {
+    let queue = DispatchQueue(label: "inbox", attributes: isConcurrent ? .concurrent : [])
+    let clock = CountingClock()
+    let most = 100_000
+    let seen = Atomic<Int>(0)
+    let isEnough = Atomic<Bool>(false)
+    let box = PosixMutex<EventInbox<Int>?>(nil)
+    await withCheckedContinuation { (over: CheckedContinuation<Void, Never>) in
+      let inbox = EventInbox<Int>(queue: queue, clock: clock) { event in
+        seen.store(event, ordering: .sequentiallyConsistent)
+        // The flood goes on until somebody else of the queue has ended it.
+        if event < most, !isEnough.load(ordering: .sequentiallyConsistent) {
+          box.withLock { $0 }?.post(event + 1)
+        } else {
+          over.resume()
+        }
+      }
+      box.withLock { $0 = inbox }
+      queue.suspend()
+      inbox.post(0)
+      queue.async(flags: .barrier) { isEnough.store(true, ordering: .sequentiallyConsistent) }
+      queue.resume()
+    }
+    #expect(seen.load(ordering: .sequentiallyConsistent) < most)
+    await withCheckedContinuation { done in queue.async(flags: .barrier) { done.resume() } }
+    #expect(clock.balanced)
     box.withLock { $0 = nil }
   }
 
