@@ -1,5 +1,7 @@
 import Foundation
+import Locking
 import Radio
+import TestSupport
 import Testing
 import VirtualRadio
 
@@ -7,20 +9,27 @@ import VirtualRadio
 
 /// A simulated air in lock-step time, a folder for everything, and the tool run on both.
 final class Bench: Sendable {
-  let folder: String
+  private let place = TemporaryFolder()
   private let clock = VirtualClock(.lockStep)
   private let air: VirtualAir
 
-  init() throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "bench-\(UUID())").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    air = VirtualAir(clock: clock)
+  /// The adapter that a run was given last, by its name.
+  private let radios = PosixMutex([String: VirtualRadio]())
+
+  init(link: LinkParameters = LinkParameters()) throws {
+    air = VirtualAir(clock: clock, link: link)
     try clock.start { Issue.record($0) }
   }
 
-  deinit {
-    clock.stop()
-    try? FileManager.default.removeItem(atPath: folder)
+  var folder: String { place.path }
+
+  deinit { clock.stop() }
+
+  /// Takes the adapter of the last command but `receive` out of reach, for a while from now.
+  func takeAwaySender(for time: Duration) {
+    guard let radio = radios.withLock({ $0.first { $0.key.hasPrefix("bluehaul-") }?.value }) else { return }
+    air.setInReach(false, of: radio)
+    _ = clock.schedule(after: time) { [air] in air.setInReach(true, of: radio) }
   }
 
   /// Makes a file of bytes that do not repeat: a firmware image without a header.
@@ -49,7 +58,11 @@ final class Bench: Sendable {
     await ToolRun(
       arguments, variables: ["XDG_STATE_HOME": "\(folder)/state", "COREBLUETOOTH_RADIO": "virtual:bench"],
       output: output, interrupts: interrupts
-    ) { [air] request in air.makeRadio(name: request.name) }
+    ) { [self] request in
+      let radio = air.makeRadio(name: request.name)
+      radios.withLock { $0[request.name] = radio }
+      return radio
+    }
   }
 
   /// A receiver that advertises; to be stopped.

@@ -10,6 +10,8 @@ struct Capture {
   private(set) var notifications: [[UInt8]] = []
   /// Frames on other channels than ATT and signalling.
   private(set) var channelFrames = 0
+  /// What they carry.
+  private(set) var channelOctets = 0
   private(set) var connections = 0
   /// Connection intervals in units of 1.25 ms.
   private(set) var intervals: [Int] = []
@@ -52,7 +54,10 @@ struct Capture {
 
   private mutating func take(_ frame: [UInt8], _ sent: inout Int) {
     guard frame[2] == 4, frame[3] == 0 else {
-      if frame[2] >= 0x40 { channelFrames += 1 }
+      if frame[2] >= 0x40 {
+        channelFrames += 1
+        channelOctets += frame.count - 4
+      }
       return
     }
     let value = Array(frame.dropFirst(7))

@@ -1,6 +1,9 @@
 import BulkTransfer
 import Foundation
+import Locking
+import Radio
 import Testing
+import VirtualRadio
 
 @testable import BluehaulTool
 
@@ -215,6 +218,31 @@ extension WholeRuns {
       #expect(await bench.run("push", file, "--to", "bench-1", "--via", "l2cap").code == .refused)
       #expect(await bench.run("push", file, "--to", "bench-1").code == .success)
       _ = await receiver.stop()
+    }
+
+    @Test(
+      "a receiver lets go of a sender that is silent for as long as was said", arguments: ["gatt", "l2cap"])
+    func silentSender(via: String) async throws {
+      // The link outlives the silence, and so does the sender's patience.
+      let bench = try Bench(link: try LinkParameters(parsing: "timeout=32000"))
+      let file = try bench.file("fw.bin", size: 4 << 20)
+      let receiver = await bench.receiver("--timeout", "3s", "--json", "--verbose")
+      let isAway = PosixMutex(false)
+      let output = MemorySink { [weak bench] text in
+        guard let bench, text.contains("\"percent\":7,") else { return }
+        let isFirst = isAway.withLock { isAway in
+          defer { isAway = true }
+          return !isAway
+        }
+        if isFirst { bench.takeAwaySender(for: .seconds(20)) }
+      }
+      let push = await bench.run(
+        "push", "--json", file, "--to", "bench-1", "--via", via, "--timeout", "60s", output: output)
+      #expect(push.code == .success, "\(push.errors)")
+      let lines = await receiver.stop().lines
+      // Once for the silence, once for the end.
+      #expect(lines.count { $0.contains("\"event\":\"sender_gone\"") } == 2)
+      #expect(lines.count { $0.contains("\"event\":\"left\"") } == 1)
     }
 
     @Test("the record has the radio from the start", arguments: ["virtual:/an air", "virtual:here"])

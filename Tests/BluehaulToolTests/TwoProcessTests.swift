@@ -1,5 +1,6 @@
 import ChildProcess
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BluehaulTool
@@ -9,18 +10,15 @@ extension WholeRuns {
   @Suite struct TwoProcessTests {
     /// The folder for everything of one test.
     private final class Place: Sendable {
-      let path: String
+      private let folder = TemporaryFolder()
       let image: Data
 
       init(size: Int = 600_000) throws {
-        path =
-          FileManager.default.temporaryDirectory.appending(path: "air-\(UUID().uuidString.prefix(8))").path
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         image = Data(try SampleImage.data(size: size).dropFirst(512))
-        try image.write(to: URL(filePath: "\(path)/fw.bin"))
+        try folder.write(image, "fw.bin")
       }
 
-      deinit { try? FileManager.default.removeItem(atPath: path) }
+      var path: String { folder.path }
 
       func receiver(_ options: String...) async throws -> ToolProcess {
         let tool = try ToolProcess(
@@ -172,6 +170,10 @@ extension WholeRuns {
       _ = await second.allLines()
       #expect(await second.ending() == .exit(8), "\(second.errors())")
       #expect(second.errors().contains("bench-1") && second.errors().contains("pid"))
+      let twin = try place.push()
+      _ = await twin.allLines()
+      #expect(await twin.ending() == .exit(8), "\(twin.errors())")
+      #expect(twin.errors().contains("works on this transfer") && twin.errors().contains("pid"))
       let losses = await first.allLines().count { $0.contains("\"event\":\"link_lost\"") }
       #expect(await first.ending() == .exit(0), "\(first.errors())")
       #expect(losses == 0)
@@ -180,6 +182,24 @@ extension WholeRuns {
       let resume = try place.sender("resume")
       _ = await resume.allLines()
       #expect(await resume.ending() == .exit(0), "\(resume.errors())")
+      receiver.send(signal: SIGINT)
+      _ = await receiver.ending()
+    }
+
+    @Test func whatAReceiverHasRoomForBoundsSegmentsAndFlight() async throws {
+      let place = try Place(size: 100_000)
+      let receiver = try await place.receiver("--buffer", "8KiB")
+      let push = try place.sender(
+        "push", "\(place.path)/fw.bin", "--to", "bench-1", "--via", "gatt", "--segment", "64KiB", "--capture",
+        "\(place.path)/capture")
+      _ = await push.allLines()
+      #expect(await push.ending() == .exit(0), "\(push.errors())")
+      #expect(place.received == place.image)
+      let capture = try Capture(path: "\(place.path)/capture")
+      let power = try #require(capture.offer?.segmentPower)
+      #expect(power <= 13)
+      // Check values of segments are sent but not counted as received.
+      #expect(capture.mostInFlight <= 8192 + 4 * (place.image.count >> power + 1))
       receiver.send(signal: SIGINT)
       _ = await receiver.ending()
     }

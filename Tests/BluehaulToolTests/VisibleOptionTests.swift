@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BluehaulTool
@@ -8,16 +9,14 @@ extension WholeRuns {
   @Suite struct VisibleOptionTests {
     /// A demo in simulated time with these options, and what was on the air.
     private func demo(_ options: String...) async throws -> (run: ToolRun, capture: Capture) {
-      let folder = FileManager.default.temporaryDirectory.appending(path: "capture-\(UUID())").path
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      defer { try? FileManager.default.removeItem(atPath: folder) }
-      try SampleImage.data(size: 100_000).write(to: URL(filePath: "\(folder)/fw.bin"))
+      let folder = TemporaryFolder()
+      let file = try folder.write(SampleImage.data(size: 100_000), "fw.bin")
       let run = await ToolRun(
-        ["demo", "\(folder)/fw.bin", "--clock", "lockstep", "--capture", "\(folder)/air", "--json"]
+        ["demo", file, "--clock", "lockstep", "--capture", folder.path("air"), "--json"]
           + (options.contains("--fault") ? [] : ["--fault="])
           + (options.contains("--via") ? [] : ["--via", "gatt"])
           + options)
-      return (run, try Capture(path: "\(folder)/air"))
+      return (run, try Capture(path: folder.path("air")))
     }
 
     @Test func withoutOptionsTheDefaultsShow() async throws {
@@ -44,6 +43,15 @@ extension WholeRuns {
     func packet(length: Int) async throws {
       let capture = try await demo("--packet", "\(length)").capture
       #expect(capture.writeCommands.map(\.count).max() == length)
+    }
+
+    /// There it is the length of a record, and each has a header of three octets.
+    @Test func packetOfAChannel() async throws {
+      let (short, long) = (
+        try await demo("--via", "l2cap", "--packet", "100"), try await demo("--via", "l2cap")
+      )
+      #expect(short.run.code == .success && long.run.code == .success)
+      #expect(short.capture.channelOctets - long.capture.channelOctets > 3 * 900)
     }
 
     @Test func segment() async throws {
@@ -133,9 +141,8 @@ extension WholeRuns {
         "push --to x --window 100 --radio virtual:air", "demo --window 4KiB",
       ])
     func notApplicable(line: String) async throws {
-      let file = FileManager.default.temporaryDirectory.appending(path: "fw-\(UUID())").path
-      try Data([1, 2, 3]).write(to: URL(filePath: file))
-      defer { try? FileManager.default.removeItem(atPath: file) }
+      let folder = TemporaryFolder()
+      let file = try folder.write(Data([1, 2, 3]), "fw.bin")
       var words = line.split(separator: " ").map(String.init)
       if words[0] == "push" { words.append(file) }
       let run = await ToolRun(words, variables: ["XDG_STATE_HOME": "/nonexistent"])

@@ -69,6 +69,27 @@ struct InterruptionTests {
     try await device.stop()
   }
 
+  @Test(
+    "a channel that ends alone under a push costs a session and no more",
+    arguments: [Duration.milliseconds(1500), .seconds(2), .seconds(3)])
+  func closedChannel(delay: Duration) async throws {
+    let world = try World()
+    let device = try await world.startDevice()
+    let contents = image(400_000)
+    let outcome = await world.run(
+      try world.push([contents], options: Self.options(.l2cap)), after: delay
+    ) { world.sender.closeChannels() }
+    let report = try outcome.result.get()
+    #expect(report.sessions == 2 && report.carrier == .l2cap)
+    let starts = outcome.events.compactMap {
+      if case .accepted(_, _, let durable, _) = $0 { durable } else { nil }
+    }
+    #expect(starts.count == 2 && starts.last.map { $0 > 0 } == true, "\(starts)")
+    #expect(world.flash.contents(of: "image-0") == contents)
+    #expect(world.clock.now < .seconds(60))
+    try await device.stop()
+  }
+
   @Test("a receiver that is stopped while its medium works ends when that is done")
   func stopWhileBusy() async throws {
     let world = try World(flash: SimulatedFlash.Profile(syncTime: .seconds(3)))

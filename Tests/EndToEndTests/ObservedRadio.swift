@@ -30,10 +30,17 @@ final class ObservedRadio: Radio {
   private let log = PosixMutex(Log())
   /// How long a request for a channel is held back before the radio hears of it.
   private let channelDelay = PosixMutex(Duration.zero)
+  private struct OpenChannel { weak var channel: (any RadioChannel)? }
+  private let openChannels = PosixMutex([OpenChannel]())
 
   init(_ base: any Radio) { self.base = base }
 
   func holdChannels(for delay: Duration) { channelDelay.withLock { $0 = delay } }
+
+  /// Ends the channels that are open, and nothing of their links.
+  func closeChannels() {
+    for open in openChannels.withLock({ $0 }) { open.channel?.close() }
+  }
 
   var seen: Log { log.withLock { $0 } }
   var name: String { base.name }
@@ -54,6 +61,8 @@ final class ObservedRadio: Radio {
   private func note(_ event: CentralEvent) {
     switch event {
     case .notified(_, _, let value): log.withLock { $0.notifications.append(value) }
+    case .completed(_, _, .success(.channel(let channel))):
+      openChannels.withLock { $0.append(OpenChannel(channel: channel)) }
     case .connected:
       let now = clock.now
       log.withLock { log in

@@ -24,6 +24,8 @@ struct TrafficTests {
     #expect(world.flash.contents(of: "image-0") == contents)
     let writes = world.sender.seen.accepted
     #expect(writes.allSatisfy { $0.count <= $0.attMTU - 3 })
+    #expect(!world.sender.seen.writes.contains { if case .tooLong = $0.outcome { true } else { false } })
+    if delay == 2000 { #expect(writes.first?.attMTU == 23) }
     // After the change every packet is full but for the last one and SYNC.
     let after = writes.drop { $0.attMTU == 23 }
     #expect(after.dropLast().count { $0.count != 244 } <= 1)

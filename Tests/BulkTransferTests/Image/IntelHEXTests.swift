@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BulkTransfer
@@ -181,6 +182,24 @@ struct IntelHEXTests {
     #expect(throws: TransferError.self) { try hex.image(range: all, name: "a.hex") }
     let code = try #require(AddressRange(start: 0x1000, end: 0x1000_0000))
     #expect(try hex.image(range: code, name: "").source.all() == Self.bytes.dropFirst(0x1000))
+  }
+
+  @Test(
+    "reading a file with far addresses takes little memory, in all of a process",
+    .enabled(if: Sweep.isWhole, "a sanitizer takes memory of its own"))
+  func littleMemory() async {
+    await #expect(processExitsWith: .success) {
+      let text = hexText(
+        hexRecords(pattern(72_000), at: 0) + hexRecords(pattern(20), at: 0x1000_1000) + [hexEnd])
+      #expect(throws: TransferError.self) {
+        try IntelHEXParser.parse(MemorySource(text), name: "a.hex").image(range: nil, name: "a.hex")
+      }
+      // The most that was ever resident, in kB.
+      let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+      let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+      let peak = try #require(line.split { !$0.isNumber }.first.flatMap { Int($0) })
+      #expect(peak < 200_000)
+    }
   }
 
   private func hexadecimal(_ address: UInt64) -> String { "0x" + String(address, radix: 16, uppercase: true) }
