@@ -3,7 +3,7 @@ internal import Radio
 /// What a client wants to have advertised, what of it bluetoothd has, and what to ask it for next.
 ///
 /// A value: inputs in, steps out. Each registration has a number and thereby a path of its own: nothing that an earlier one left behind is in the way of a
-/// later one. A registration cannot be taken back before it was answered.
+/// later one. A registration cannot be taken back before it was answered, and one runs at a time, since the controller has few instances.
 struct AdvertisingState: Sendable {
   typealias Number = UInt64
 
@@ -20,9 +20,14 @@ struct AdvertisingState: Sendable {
 
   private var wanted: Advertisement?
   private var isUnanswered = false
-  /// The registration that counts, and whether it was answered.
-  private var current: (number: Number, isRegistered: Bool)?
+  /// The registration that is being answered, and whether it is still the one that is wanted.
+  private var running: (number: Number, isWanted: Bool)?
+  /// What the daemon has.
+  private var registered: Number?
   private var last: Number = 0
+
+  /// Whether a registration has yet to be answered.
+  var isRunning: Bool { running != nil }
 
   mutating func start(_ advertisement: Advertisement) -> [Step] {
     guard wanted == nil else {
@@ -36,24 +41,28 @@ struct AdvertisingState: Sendable {
   mutating func stop() -> [Step] {
     var steps: [Step] = []
     if isUnanswered { steps.append(.answer(RadioError(.cancelled, "advertising was stopped"))) }
-    if let current, current.isRegistered { steps.append(.unregister(current.number)) }
+    if let registered { steps.append(.unregister(registered)) }
     forget()
     return steps
   }
 
   /// The answer to a registration.
   mutating func registered(_ number: Number, _ result: Result<Void, RadioError>) -> [Step] {
-    guard let current, current.number == number, !current.isRegistered else {
-      if case .success = result { return [.unregister(number)] }
+    guard let running, running.number == number else {
+      // One of a life of the daemon that is over.
       return []
+    }
+    self.running = nil
+    guard running.isWanted else {
+      if case .success = result { return [.unregister(number)] + register() }
+      return register()
     }
     switch result {
     case .success:
-      self.current = (number, true)
+      registered = number
       defer { isUnanswered = false }
       return isUnanswered ? [.answer(nil)] : []
     case .failure(let error):
-      self.current = nil
       guard isUnanswered else { return [.lost(error)] }
       forget()
       return [.answer(error)]
@@ -62,39 +71,41 @@ struct AdvertisingState: Sendable {
 
   /// The daemon has let go of a registration.
   mutating func released(_ number: Number) -> [Step] {
-    guard let current, current.number == number, current.isRegistered else { return [] }
-    self.current = nil
+    guard registered == number else { return [] }
+    registered = nil
     return [.retryLater]
   }
 
   /// Registers again what is wanted and not there.
-  mutating func retry() -> [Step] { wanted != nil && current == nil ? register() : [] }
+  mutating func retry() -> [Step] { register() }
 
   /// The adapter has its power back: the controller has forgotten everything that the daemon believes to be there.
   mutating func resume() -> [Step] {
-    guard wanted != nil else { return [] }
-    // One that is on its way was asked for with the power.
-    if let current, !current.isRegistered { return [] }
-    let leftover = current.map { [Step.unregister($0.number)] } ?? []
+    let leftover = registered.map { [Step.unregister($0)] } ?? []
+    registered = nil
     return leftover + register()
   }
 
   /// The daemon has gone, or nothing of it can be reached.
   mutating func withdraw() -> [Step] {
-    defer { forget() }
+    defer {
+      forget()
+      running = nil
+    }
     return isUnanswered ? [.answer(.poweredDown)] : []
   }
 
   private mutating func register() -> [Step] {
-    guard let wanted else { return [] }
+    guard let wanted, registered == nil, running == nil else { return [] }
     last += 1
-    current = (last, false)
+    running = (last, true)
     return [.register(last, wanted)]
   }
 
   private mutating func forget() {
     wanted = nil
     isUnanswered = false
-    current = nil
+    registered = nil
+    running?.isWanted = false
   }
 }

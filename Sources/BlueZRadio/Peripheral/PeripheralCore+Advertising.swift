@@ -49,11 +49,11 @@ extension PeripheralCore {
       if case .failure(let error) = result { host.log("An advertisement cannot be exported: \(error)") }
     }
     advertisementExports[number] = export
+    // This object stays until then, and the connection with it: a daemon (5.66) that loses a client in the middle of this keeps the advertisement for ever.
     host.call(
       adapter, BlueZ.advertisingManager, "RegisterAdvertisement",
       [.objectPath(export.path), .options([:])]
     ) { [self] result in
-      // It keeps the connection, too: a daemon whose client goes while it registers keeps the advertisement for ever.
       if case .failure = result { advertisementExports[number] = nil }
       carryOut(advertising.registered(number, result.map { _ in }.mapError(Self.failure)))
     }

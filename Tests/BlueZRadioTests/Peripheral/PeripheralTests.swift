@@ -389,6 +389,24 @@ import Testing
     #expect(error.code == code)
   }
 
+  @Test("A client that goes in the middle of a registration takes it back once it was answered")
+  func releasedEarly() async throws {
+    let bus = try await TestBus()
+    let daemon = try await FakeManagers(bus)
+    daemon.hold("RegisterAdvertisement")
+    let events = Arrivals<PeripheralEvent>()
+    // Radio and client are gone after this.
+    try await {
+      let radio = try BlueZRadio(bus: bus.address)
+      let peripheral = radio.makePeripheral { events.put($0) }
+      try await events.first { if case .adapterStateChanged(.poweredOn) = $0 { () } else { nil } }
+      peripheral.startAdvertising(Advertisement())
+      _ = try await daemon.calls.next()
+    }()
+    try await daemon.held.next().reply()
+    #expect(try await daemon.calls.next().member == "UnregisterAdvertisement")
+  }
+
   @Test("With the power comes the advertisement, and the services have stayed")
   func power() async throws {
     let rig = try await PeripheralRig()

@@ -118,9 +118,22 @@ import Testing
       return
     }
     #expect(error.code == .cancelled)
-    #expect(state.start(advertisement) == [.register(2, advertisement)])
-    #expect(state.registered(1, .success(())) == [.unregister(1)])
+    // One at a time.
+    #expect(state.start(advertisement) == [])
+    #expect(state.registered(1, .success(())) == [.unregister(1), .register(2, advertisement)])
     #expect(state.registered(2, .success(())) == [.answer(nil)])
+  }
+
+  @Test("Stopped and nothing else, while the answer was a failure or a success", arguments: [true, false])
+  func stoppedForGood(succeeds: Bool) {
+    var state = AdvertisingState()
+    _ = state.start(advertisement)
+    _ = state.stop()
+    #expect(state.isRunning)
+    #expect(
+      state.registered(1, succeeds ? .success(()) : .failure(failure)) == (succeeds ? [.unregister(1)] : []))
+    #expect(!state.isRunning)
+    #expect(state.start(advertisement) == [.register(2, advertisement)])
   }
 
   @Test("A failure is told, and the next start begins anew")
