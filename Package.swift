@@ -95,7 +95,8 @@ for name in [
       name: "BlueZRadio", dependencies: ["Radio", "DBus", "Locking", "CBluez", "CLinux"],
       swiftSettings: settings),
     .testTarget(
-      name: "BlueZRadioTests", dependencies: ["BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess"],
+      name: "BlueZRadioTests",
+      dependencies: ["BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess", "RealStack"],
       swiftSettings: settings),
 
     // A link in software.

@@ -3,12 +3,32 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 const short clinux_pollrdhup = POLLRDHUP;
 
 int clinux_accept(int listener, struct sockaddr *address, socklen_t *length) {
   return accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int clinux_epoll_add(int epoll, int descriptor, _Bool writable, uint64_t number) {
+  struct epoll_event event = {.events = writable ? EPOLLOUT : EPOLLIN, .data.u64 = number};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+int clinux_epoll_remove(int epoll, int descriptor) {
+  return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL);
+}
+
+int clinux_epoll_ready(int epoll, uint64_t *numbers, int capacity) {
+  struct epoll_event events[16];
+  int most = (int)(sizeof events / sizeof *events);
+  int count = epoll_wait(epoll, events, capacity < most ? capacity : most, 0);
+  for (int i = 0; i < count; i++) numbers[i] = events[i].data.u64;
+  return count;
 }
 
 uint64_t clinux_time_stamp_counter(void) {

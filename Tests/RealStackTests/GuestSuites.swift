@@ -16,7 +16,8 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
 
   static let all =
     [
-      GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"])
+      GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"]),
+      GuestSuites(name: "channels of the kernel", tests: ["BlueZRadioTests.KernelL2CAPTests"]),
     ]
     // A pair of programs each: what the adapters remember of each other from an earlier one is in the way of a scan.
     + ["readWriteNotify", "writeFlowControl", "channel"].map {

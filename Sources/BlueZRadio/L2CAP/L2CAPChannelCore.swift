@@ -44,17 +44,19 @@ final class L2CAPChannelCore: Sendable {
   /// A packet without octets is an empty SDU, or the end; after so many in a row it is the end.
   private static let mostEmpty = 8
 
-  private let queue: DispatchQueue
+  private let monitor: ReadinessMonitor
+  private var queue: DispatchQueue { monitor.queue }
   private let clock: any RadioClock
   private let limits: Patience
   private let state: PosixMutex<State>
 
   /// Takes a connected socket; ``start()`` begins to listen to it. `onEnd` is called once, on any thread, when the channel has ended.
   init(
-    _ socket: UnixDescriptor, _ streamLimits: SDUStream.Limits, queue: DispatchQueue, clock: any RadioClock,
+    _ socket: UnixDescriptor, _ streamLimits: SDUStream.Limits, monitor: ReadinessMonitor,
+    clock: any RadioClock,
     patience: Patience = Patience(), onEnd: (@Sendable () -> Void)? = nil
   ) {
-    self.queue = queue
+    self.monitor = monitor
     self.clock = clock
     limits = patience
     state = PosixMutex(
@@ -74,8 +76,12 @@ final class L2CAPChannelCore: Sendable {
   func start() {
     withState { state in
       guard let socket = state.socket, state.stream.phase != .ended else { return }
-      state.writing = .writing(socket, queue: queue) { [weak self] in self?.socketIsWritable() }
-      state.reading = .reading(socket, queue: queue) { [weak self] in self?.socketIsReadable() }
+      state.writing = .writing(socket, monitor) { [weak self] in self?.socketIsWritable() }
+      state.reading = .reading(socket, monitor) { [weak self] in self?.socketIsReadable() }
+      guard state.writing != nil, state.reading != nil else {
+        PacketSocket.shutDown(socket)
+        return finish(&state, RadioError(.noResources, "no descriptor is left for a channel"))
+      }
       state.reading?.setEnabled(true)
     }
   }

@@ -1,5 +1,6 @@
 internal import DBus
 internal import Dispatch
+internal import Glibc
 internal import Locking
 internal import Radio
 
@@ -11,7 +12,9 @@ final class L2CAPConnector: Sendable {
   private let clock: any RadioClock
   private let timeLimit: Duration
   private let sockets: any L2CAPSockets
-  private let queue = DispatchQueue(label: "BlueZRadio.channels")
+  private let queue = DispatchQueue(label: "BlueZRadio.channels.opening")
+  /// Made for the first channel, and again where it could not be.
+  private let monitor = PosixMutex<ReadinessMonitor?>(nil)
 
   init(
     clock: any RadioClock, timeLimit: Duration = L2CAPConnector.timeLimit,
@@ -37,9 +40,14 @@ final class L2CAPConnector: Sendable {
     peer: PeerID, completion: @escaping @Sendable (Result<L2CAPChannel, RadioError>) -> Void
   ) -> L2CAPAttempt {
     let request = L2CAPRequest(device: device, adapter: adapter, psm: psm, security: security)
+    let monitor = monitor.withLock { monitor in
+      if monitor == nil { monitor = ReadinessMonitor(label: "BlueZRadio.channels") }
+      return monitor
+    }
     let attempt = L2CAPAttempt(
-      request, peer: peer, queue: queue, clock: clock, sockets: sockets, completion: completion)
-    queue.async { [timeLimit] in attempt.start(timeLimit) }
+      request, peer: peer, queue: monitor?.queue ?? queue, monitor: monitor, clock: clock, sockets: sockets,
+      completion: completion)
+    attempt.begin(timeLimit)
     return attempt
   }
 }
@@ -56,18 +64,21 @@ final class L2CAPAttempt: Sendable {
   private let request: L2CAPRequest
   private let peer: PeerID
   private let queue: DispatchQueue
+  private let monitor: ReadinessMonitor?
   private let clock: any RadioClock
   private let sockets: any L2CAPSockets
   private let completion: @Sendable (Result<L2CAPChannel, RadioError>) -> Void
   private let state = PosixMutex(State())
 
   fileprivate init(
-    _ request: L2CAPRequest, peer: PeerID, queue: DispatchQueue, clock: any RadioClock,
+    _ request: L2CAPRequest, peer: PeerID, queue: DispatchQueue, monitor: ReadinessMonitor?,
+    clock: any RadioClock,
     sockets: any L2CAPSockets, completion: @escaping @Sendable (Result<L2CAPChannel, RadioError>) -> Void
   ) {
     self.request = request
     self.peer = peer
     self.queue = queue
+    self.monitor = monitor
     self.clock = clock
     self.sockets = sockets
     self.completion = completion
@@ -80,25 +91,30 @@ final class L2CAPAttempt: Sendable {
     }
   }
 
+  fileprivate func begin(_ timeLimit: Duration) { queue.async { self.start(timeLimit) } }
+
   /// On the queue, as everything below.
-  fileprivate func start(_ timeLimit: Duration) {
+  private func start(_ timeLimit: Duration) {
     guard !state.withLock(\.isOver) else { return }
     guard (0x0001...0x00FF).contains(request.psm) else {
       return finish(
         .failure(RadioError(.invalidParameters, "PSM \(request.psm) is not in 1...255")))
     }
     do throws(SocketError) {
+      guard let monitor else { throw SocketError("epoll_create1(2)", EMFILE) }
       let socket = try sockets.connect(request)
       let timer = clock.schedule(after: timeLimit) { [weak self] in
         guard let self else { return }
         queue.async { self.timedOut(timeLimit) }
       }
-      state.withLock { state in
+      let isWatched = state.withLock { state in
         state.socket = socket
         state.timer = timer
-        state.source = .writing(socket, queue: queue) { self.settled() }
+        state.source = .writing(socket, monitor) { self.settled() }
         state.source?.setEnabled(true)
+        return state.source != nil
       }
+      if !isWatched { throw SocketError("dup(2)", EMFILE) }
     } catch {
       finish(.failure(RadioError(opening: request, error)))
     }
@@ -115,7 +131,7 @@ final class L2CAPAttempt: Sendable {
 
   /// The socket is writable or has an error.
   private func settled() {
-    guard let socket = state.withLock(\.socket) else { return }
+    guard let monitor, let socket = state.withLock(\.socket) else { return }
     let number = PacketSocket.takeError(of: socket)
     guard number == 0 else {
       let error = SocketError("connect(2)", number)
@@ -124,7 +140,7 @@ final class L2CAPAttempt: Sendable {
     }
     do throws(SocketError) {
       let limits = try sockets.limits(of: socket)
-      let core = L2CAPChannelCore(socket, limits, queue: queue, clock: clock)
+      let core = L2CAPChannelCore(socket, limits, monitor: monitor, clock: clock)
       core.start()
       finish(.success(L2CAPChannel(psm: request.psm, peer: peer, core: core)))
     } catch {

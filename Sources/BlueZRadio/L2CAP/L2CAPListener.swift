@@ -31,7 +31,7 @@ final class L2CAPListener: Sendable {
   /// The PSM that peers connect to.
   let psm: PSM
   private let sockets: any L2CAPSockets
-  private let queue = DispatchQueue(label: "BlueZRadio.channels")
+  private let monitor: ReadinessMonitor
   private let clock: any RadioClock
   private let identify: @Sendable (DeviceAddress) -> PeerID
   private let onAccept: @Sendable (DeviceAddress, L2CAPChannel) -> Void
@@ -52,16 +52,22 @@ final class L2CAPListener: Sendable {
     onAccept: @escaping @Sendable (DeviceAddress, L2CAPChannel) -> Void
   ) throws(RadioError) {
     let (socket, psm) = try Self.listen(adapter, requiresEncryption ? .medium : .low, sockets)
+    guard let monitor = ReadinessMonitor(label: "BlueZRadio.channels") else {
+      throw RadioError(publishing: SocketError("epoll_create1(2)", EMFILE))
+    }
     self.psm = psm
+    self.monitor = monitor
     self.sockets = sockets
     self.clock = clock
     self.identify = identify
     self.onAccept = onAccept
-    state.withLock { state in
+    let isWatched = state.withLock { state in
       state.socket = socket
-      state.source = .reading(socket, queue: queue) { [weak self] in self?.acceptWaiting() }
+      state.source = .reading(socket, monitor) { [weak self] in self?.acceptWaiting() }
       state.source?.setEnabled(true)
+      return state.source != nil
     }
+    if !isWatched { throw RadioError(publishing: SocketError("dup(2)", EMFILE)) }
   }
 
   deinit { close() }
@@ -123,7 +129,7 @@ final class L2CAPListener: Sendable {
   private func add(
     _ accepted: UnixDescriptor, _ limits: SDUStream.Limits, of address: DeviceAddress, _ id: UInt64
   ) {
-    let core = L2CAPChannelCore(accepted, limits, queue: queue, clock: clock) { [weak self] in
+    let core = L2CAPChannelCore(accepted, limits, monitor: monitor, clock: clock) { [weak self] in
       self?.ended(id)
     }
     let isOpen = state.withLock { state in

@@ -12,6 +12,17 @@ extern const short clinux_pollrdhup;
 // accept4(2) with SOCK_NONBLOCK and SOCK_CLOEXEC.
 int clinux_accept(int listener, struct sockaddr *address, socklen_t *length);
 
+// epoll_create1(2) with EPOLL_CLOEXEC.
+int clinux_epoll(void);
+
+// epoll_ctl(2): watches a descriptor, for being writable or else readable, under a number; level-triggered.
+int clinux_epoll_add(int epoll, int descriptor, _Bool writable, uint64_t number);
+
+int clinux_epoll_remove(int epoll, int descriptor);
+
+// epoll_wait(2) without waiting: the numbers of descriptors that are ready or have hung up, `capacity` at most.
+int clinux_epoll_ready(int epoll, uint64_t *numbers, int capacity);
+
 // The processor's time stamp counter; 0 where it is not an x86-64.
 uint64_t clinux_time_stamp_counter(void);
 

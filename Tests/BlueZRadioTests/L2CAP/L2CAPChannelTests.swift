@@ -10,17 +10,19 @@ import Testing
   private static let capacity = 4_096
 
   private struct Rig: Sendable {
-    let queue = DispatchQueue(label: "test")
+    let queue: DispatchQueue
     let channel: L2CAPChannel
     let far: FarEnd
     let events = ChannelEvents()
     let clock = HandClock()
 
-    init(_ pair: PacketPair, mtu: Int = 512) {
+    init(_ pair: PacketPair, mtu: Int = 512) throws {
       far = pair.far
+      let monitor = try #require(ReadinessMonitor(label: "test"))
+      queue = monitor.queue
       let core = L2CAPChannelCore(
         pair.near, SDUStream.Limits(sendMTU: mtu, receiveMTU: 512, capacity: L2CAPChannelTests.capacity),
-        queue: queue, clock: clock)
+        monitor: monitor, clock: clock)
       channel = L2CAPChannel(psm: 0x80, peer: PeerID(UUID()), core: core)
       channel.setSink(events.sink)
       core.start()
@@ -58,7 +60,7 @@ import Testing
   @Test(
     "What is written comes as SDUs no longer than the peer takes", arguments: [23, 512], [1, 300, 20_000])
   func writes(_ mtu: Int, _ count: Int) throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096), mtu: mtu)
+    let rig = try Rig(PacketPair(sendBuffer: 4_096), mtu: mtu)
     let bytes = octets(count)
     DispatchQueue.global().async { _ = rig.write(bytes) }
     let packets = try rig.far.receive(octets: count)
@@ -68,7 +70,7 @@ import Testing
 
   @Test("What comes as SDUs is read as bytes", arguments: [1, 7, 512, 5_000])
   func reads(_ readSize: Int) throws {
-    let rig = Rig(try PacketPair())
+    let rig = try Rig(PacketPair())
     let bytes = octets(3_000)
     var sent = 0
     for length in [1, 512, 87, 400, 512, 512, 512, 464] {
@@ -81,7 +83,7 @@ import Testing
 
   @Test("Both directions at once, in pieces of any size", arguments: [1 as UInt64, 2, 3])
   func both(_ seed: UInt64) throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096))
+    let rig = try Rig(PacketPair(sendBuffer: 4_096))
     let bytes = octets(200_000)
     let group = DispatchGroup()
     let far = rig.far
@@ -117,7 +119,7 @@ import Testing
 
   @Test("A peer that does not read stops the writer, who is told when there is room, and loses nothing")
   func stalledPeer() throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096))
+    let rig = try Rig(PacketPair(sendBuffer: 4_096))
     let bytes = octets(400_000)
     var written = 0
     // The socket takes some in its own time; what it does not take fills the buffer.
@@ -138,7 +140,7 @@ import Testing
 
   @Test("Who does not read holds the peer back, and loses nothing")
   func stalledReader() throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096))
+    let rig = try Rig(PacketPair(sendBuffer: 4_096))
     let packet = octets(500)
     let sent = rig.far.send(packet, atMost: 1_000)
     #expect(sent < 1_000)
@@ -151,7 +153,7 @@ import Testing
 
   @Test("Empty SDUs are no end", arguments: [1, 7, 8, 100])
   func emptySDUs(_ count: Int) throws {
-    let rig = Rig(try PacketPair())
+    let rig = try Rig(PacketPair())
     for _ in 0..<count { try rig.far.send([]) }
     try rig.far.send([1, 2, 3])
     #expect(rig.read(3) == [1, 2, 3])
@@ -160,7 +162,7 @@ import Testing
 
   @Test("Closing sends what was written, and ends once the peer has let go", arguments: [0, 1, 4_096])
   func closing(_ count: Int) throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096))
+    let rig = try Rig(PacketPair(sendBuffer: 4_096))
     let bytes = octets(count)
     #expect(rig.channel.write(Data(bytes)) == count)
     rig.channel.close()
@@ -179,7 +181,7 @@ import Testing
   func releasing() throws {
     let pair = try PacketPair(sendBuffer: 4_096)
     do {
-      let rig = Rig(pair)
+      let rig = try Rig(pair)
       #expect(rig.channel.write(Data(octets(4_000))) == 4_000)
     }
     #expect(try pair.far.receive(octets: 4_001).flatMap { $0 } == octets(4_000))
@@ -187,7 +189,7 @@ import Testing
 
   @Test("Closing does not wait for ever for a peer that takes nothing")
   func closingStalled() throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096))
+    let rig = try Rig(PacketPair(sendBuffer: 4_096))
     while rig.channel.write(Data(octets(4_096))) > 0 || rig.events.waitBriefly() {}
     rig.channel.close()
     // As long as it takes something it has time.
@@ -204,7 +206,7 @@ import Testing
 
   @Test("A peer that does not answer the disconnection gets all the same, and the channel ends in order")
   func closingUnanswered() throws {
-    let rig = Rig(try PacketPair())
+    let rig = try Rig(PacketPair())
     #expect(rig.channel.write(Data(octets(100))) == 100)
     rig.channel.close()
     #expect(try rig.far.receive(octets: 101).flatMap { $0 } == octets(100))
@@ -216,7 +218,7 @@ import Testing
 
   @Test("What a peer sent before it closed can be read", arguments: [0, 1, 3_000, 60_000])
   func peerCloses(_ count: Int) throws {
-    let rig = Rig(try PacketPair())
+    let rig = try Rig(PacketPair())
     let bytes = octets(count)
     for start in stride(from: 0, to: count, by: 512) {
       try rig.far.send(Array(bytes[start..<min(count, start + 512)]))
@@ -232,7 +234,7 @@ import Testing
 
   @Test("A writer whose peer closes in the middle is told so")
   func peerClosesWhileWriting() throws {
-    let rig = Rig(try PacketPair(sendBuffer: 4_096))
+    let rig = try Rig(PacketPair(sendBuffer: 4_096))
     let bytes = octets(100_000)
     DispatchQueue.global().async { _ = rig.write(bytes) }
     _ = try rig.far.receive(octets: 10_000)
@@ -243,7 +245,7 @@ import Testing
 
   @Test("A sink that comes late is told what it has missed, and an old one nothing more")
   func lateSink() throws {
-    let rig = Rig(try PacketPair())
+    let rig = try Rig(PacketPair())
     try rig.far.send([1])
     #expect(rig.events.wait { rig.events.all == [.readable] })
     let late = ChannelEvents()
@@ -259,7 +261,7 @@ import Testing
 
   @Test("When the link has gone, the channel ends for that reason, and what has arrived can be read")
   func linkEnds() throws {
-    let rig = Rig(try PacketPair())
+    let rig = try Rig(PacketPair())
     let bytes = octets(20_000)
     for start in stride(from: 0, to: bytes.count, by: 500) {
       try rig.far.send(Array(bytes[start..<start + 500]))

@@ -1,0 +1,118 @@
+internal import CLinux
+internal import DBus
+internal import Dispatch
+internal import Locking
+
+/// Tells when sockets are readable or writable, on a queue: one epoll(7), watched by one dispatch source.
+///
+/// Sockets have no dispatch sources of their own. libdispatch on Linux (Swift 6.3) has one registration for all sources of a descriptor and drops it at
+/// a hang-up; when channels come and go, events were seen to get lost, and its manager to crash.
+final class ReadinessMonitor: Sendable {
+  private struct Watched {
+    let socket: UnixDescriptor
+    let isWriting: Bool
+    let handler: @Sendable () -> Void
+    var isEnabled = false
+  }
+
+  private struct State {
+    var watched: [UInt64: Watched] = [:]
+    var next: UInt64 = 0
+    var source: (any DispatchSourceRead)?
+  }
+
+  /// Where handlers are called.
+  let queue: DispatchQueue
+  private let epoll: UnixDescriptor
+  private let state = PosixMutex(State())
+
+  /// Nil where the system has no descriptor left.
+  init?(label: String) {
+    let raw = clinux_epoll()
+    guard raw >= 0 else { return nil }
+    let epoll = UnixDescriptor(owning: raw)
+    self.epoll = epoll
+    queue = DispatchQueue(label: label)
+    state.withLock { state in
+      let source = DispatchSource.makeReadSource(fileDescriptor: raw, queue: queue)
+      source.setEventHandler { [weak self] in self?.callHandlers() }
+      source.setCancelHandler { withExtendedLifetime(epoll) {} }
+      source.resume()
+      state.source = source
+    }
+  }
+
+  deinit { state.withLock { $0.source?.cancel() } }
+
+  /// Adds a socket, switched off; nil where the system has no descriptor left.
+  fileprivate func add(
+    _ socket: UnixDescriptor, isWriting: Bool, _ handler: @escaping @Sendable () -> Void
+  ) -> UInt64? {
+    // One descriptor can be watched once only.
+    guard let own = try? socket.duplicate() else { return nil }
+    return state.withLock { state in
+      state.next += 1
+      state.watched[state.next] = Watched(socket: own, isWriting: isWriting, handler: handler)
+      return state.next
+    }
+  }
+
+  fileprivate func setEnabled(_ enabled: Bool, _ number: UInt64) {
+    state.withLock { state in
+      guard let watched = state.watched[number], watched.isEnabled != enabled else { return }
+      state.watched[number]?.isEnabled = enabled
+      // What is switched off is not watched at all: epoll tells of a hang-up whatever it is asked for.
+      if enabled {
+        _ = clinux_epoll_add(epoll.raw, watched.socket.raw, watched.isWriting, number)
+      } else {
+        _ = clinux_epoll_remove(epoll.raw, watched.socket.raw)
+      }
+    }
+  }
+
+  fileprivate func remove(_ number: UInt64) {
+    setEnabled(false, number)
+    // The handler may own anything, so it is released once the lock is open.
+    let watched = state.withLock { $0.watched.removeValue(forKey: number) }
+    withExtendedLifetime(watched) {}
+  }
+
+  /// On the queue. What is still ready afterwards makes the source fire again.
+  private func callHandlers() {
+    var numbers = [UInt64](repeating: 0, count: 16)
+    let count = unsafe clinux_epoll_ready(epoll.raw, &numbers, Int32(numbers.count))
+    for number in numbers.prefix(Int(max(count, 0))) {
+      // One that was switched off meanwhile is not called.
+      let handler = state.withLock { state in
+        state.watched[number].flatMap { $0.isEnabled ? $0.handler : nil }
+      }
+      handler?()
+    }
+  }
+}
+
+/// A socket at a monitor, which can be switched on and off. It begins switched off.
+struct ReadinessSource: Sendable {
+  private let monitor: ReadinessMonitor
+  private let number: UInt64
+
+  /// Nil where the system has no descriptor left.
+  static func reading(
+    _ socket: UnixDescriptor, _ monitor: ReadinessMonitor, _ handler: @escaping @Sendable () -> Void
+  ) -> Self? {
+    monitor.add(socket, isWriting: false, handler).map { Self(monitor: monitor, number: $0) }
+  }
+
+  /// Nil where the system has no descriptor left.
+  static func writing(
+    _ socket: UnixDescriptor, _ monitor: ReadinessMonitor, _ handler: @escaping @Sendable () -> Void
+  ) -> Self? {
+    monitor.add(socket, isWriting: true, handler).map { Self(monitor: monitor, number: $0) }
+  }
+
+  /// While it is on, the handler is called again and again as long as the socket is ready or has hung up.
+  func setEnabled(_ enabled: Bool) { monitor.setEnabled(enabled, number) }
+
+  /// Ends it; its duplicate of the descriptor is closed. A call that has begun may still be running.
+  func cancel() { monitor.remove(number) }
+}
