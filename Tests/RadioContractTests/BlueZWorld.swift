@@ -21,13 +21,27 @@ final class BlueZWorld: RadioWorld {
 
   init() {
     bus = Bus()
-    do { try prepare() } catch { Issue.record("the adapters cannot be prepared: \(error)") }
+    do {
+      do { try prepare() } catch {
+        // bluetoothd 5.66 ends now and then when links of its own adapters end while it discovers over them.
+        try Self.restartDaemon()
+        try prepare()
+      }
+    } catch { Issue.record("the adapters cannot be prepared: \(error)") }
   }
 
   /// Whether the tests run in the virtual machine.
   static let isHere = ProcessInfo.processInfo.environment["BLUEHAUL_REAL_STACK"] == "1"
 
   private static let adapter = "org.bluez.Adapter1"
+
+  private static func restartDaemon() throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["stack", "daemon", "restart"]
+    try process.run()
+    process.waitUntilExit()
+  }
 
   private func prepare() throws {
     // What the scenario before has left is gone once nothing is advertised any more.
