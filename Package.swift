@@ -152,7 +152,9 @@ for name in [
       name: "real-stack", dependencies: ["RealStack"], path: "Tests/RealStackTool", swiftSettings: settings),
     .testTarget(
       name: "RealStackTests", dependencies: ["RealStack", "ChildProcess", "Locking"], swiftSettings: settings),
-    .testTarget(name: "GuestTests", dependencies: ["RealStack", "DBus"], swiftSettings: settings),
+    .testTarget(
+      name: "GuestTests", dependencies: ["RealStack", "BlueZRadio", "Radio", "DBus", "Locking"],
+      swiftSettings: settings),
     .testTarget(
       name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack", "TestSupport"],
       swiftSettings: settings),
