@@ -14,8 +14,9 @@ int clinux_accept(int listener, struct sockaddr *address, socklen_t *length) {
 
 int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
-int clinux_epoll_add(int epoll, int descriptor, _Bool writable, uint64_t number) {
-  struct epoll_event event = {.events = writable ? EPOLLOUT : EPOLLIN, .data.u64 = number};
+int clinux_epoll_add(int epoll, int descriptor, int what, uint64_t number) {
+  uint32_t wanted = what == CLINUX_READABLE ? EPOLLIN : what == CLINUX_WRITABLE ? EPOLLOUT : 0;
+  struct epoll_event event = {.events = wanted | EPOLLRDHUP, .data.u64 = number};
   return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 

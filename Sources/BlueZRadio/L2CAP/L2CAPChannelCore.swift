@@ -212,7 +212,8 @@ final class L2CAPChannelCore: Sendable {
       if hangUp != nil || state.failure != nil {
         settle(&state, socket, hangUp)
       } else if stop == .full {
-        state.reading?.setEnabled(false)
+        // Who does not read is told of the end all the same.
+        state.reading?.watch(.hangUp)
       }
     }
   }

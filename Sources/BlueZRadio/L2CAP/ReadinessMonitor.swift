@@ -12,7 +12,7 @@ final class ReadinessMonitor: Sendable {
     let socket: UnixDescriptor
     let isWriting: Bool
     let handler: @Sendable () -> Void
-    var isEnabled = false
+    var interest = ReadinessSource.Interest.nothing
   }
 
   private struct State {
@@ -57,21 +57,23 @@ final class ReadinessMonitor: Sendable {
     }
   }
 
-  fileprivate func setEnabled(_ enabled: Bool, _ number: UInt64) {
+  fileprivate func watch(_ interest: ReadinessSource.Interest, _ number: UInt64) {
     state.withLock { state in
-      guard let watched = state.watched[number], watched.isEnabled != enabled else { return }
-      state.watched[number]?.isEnabled = enabled
-      // What is switched off is not watched at all: epoll tells of a hang-up whatever it is asked for.
-      if enabled {
-        _ = clinux_epoll_add(epoll.raw, watched.socket.raw, watched.isWriting, number)
-      } else {
-        _ = clinux_epoll_remove(epoll.raw, watched.socket.raw)
+      guard let watched = state.watched[number], watched.interest != interest else { return }
+      state.watched[number]?.interest = interest
+      if watched.interest != .nothing { _ = clinux_epoll_remove(epoll.raw, watched.socket.raw) }
+      let event: Int
+      switch interest {
+      case .nothing: return
+      case .hangUp: event = CLINUX_HANG_UP
+      case .readiness: event = watched.isWriting ? CLINUX_WRITABLE : CLINUX_READABLE
       }
+      _ = clinux_epoll_add(epoll.raw, watched.socket.raw, Int32(event), number)
     }
   }
 
   fileprivate func remove(_ number: UInt64) {
-    setEnabled(false, number)
+    watch(.nothing, number)
     // The handler may own anything, so it is released once the lock is open.
     let watched = state.withLock { $0.watched.removeValue(forKey: number) }
     withExtendedLifetime(watched) {}
@@ -84,7 +86,7 @@ final class ReadinessMonitor: Sendable {
     for number in numbers.prefix(Int(max(count, 0))) {
       // One that was switched off meanwhile is not called.
       let handler = state.withLock { state in
-        state.watched[number].flatMap { $0.isEnabled ? $0.handler : nil }
+        state.watched[number].flatMap { $0.interest == .nothing ? nil : $0.handler }
       }
       handler?()
     }
@@ -93,6 +95,16 @@ final class ReadinessMonitor: Sendable {
 
 /// A socket at a monitor, which can be switched on and off. It begins switched off.
 struct ReadinessSource: Sendable {
+  /// What its handler is called for, again and again as long as it is so.
+  enum Interest: Sendable {
+    /// Nothing, not even a hang-up.
+    case nothing
+    /// The other side has closed, or the connection is broken.
+    case hangUp
+    /// That, or there is something to read, or room for something to write.
+    case readiness
+  }
+
   private let monitor: ReadinessMonitor
   private let number: UInt64
 
@@ -110,8 +122,10 @@ struct ReadinessSource: Sendable {
     monitor.add(socket, isWriting: true, handler).map { Self(monitor: monitor, number: $0) }
   }
 
-  /// While it is on, the handler is called again and again as long as the socket is ready or has hung up.
-  func setEnabled(_ enabled: Bool) { monitor.setEnabled(enabled, number) }
+  func watch(_ interest: Interest) { monitor.watch(interest, number) }
+
+  /// Watches for readiness, or for nothing.
+  func setEnabled(_ enabled: Bool) { watch(enabled ? .readiness : .nothing) }
 
   /// Ends it; its duplicate of the descriptor is closed. A call that has begun may still be running.
   func cancel() { monitor.remove(number) }

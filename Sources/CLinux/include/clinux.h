@@ -15,8 +15,11 @@ int clinux_accept(int listener, struct sockaddr *address, socklen_t *length);
 // epoll_create1(2) with EPOLL_CLOEXEC.
 int clinux_epoll(void);
 
-// epoll_ctl(2): watches a descriptor, for being writable or else readable, under a number; level-triggered.
-int clinux_epoll_add(int epoll, int descriptor, _Bool writable, uint64_t number);
+// What clinux_epoll_add watches for; a hang-up is told of in any case.
+enum { CLINUX_HANG_UP, CLINUX_READABLE, CLINUX_WRITABLE };
+
+// epoll_ctl(2): watches a descriptor under a number, level-triggered.
+int clinux_epoll_add(int epoll, int descriptor, int what, uint64_t number);
 
 int clinux_epoll_remove(int epoll, int descriptor);
 

@@ -232,6 +232,21 @@ import Testing
     #expect(!rig.channel.hasSpace)
   }
 
+  @Test("Who does not read hears of the end all the same, and can read everything then")
+  func peerClosesUnread() throws {
+    let rig = try Rig(PacketPair())
+    let packet = octets(512)
+    // More than the buffer takes.
+    for _ in 0..<40 { try rig.far.send(packet) }
+    #expect(rig.events.wait { rig.channel.hasBytes })
+    _ = rig.events.waitBriefly()
+    rig.far.close()
+    #expect(rig.events.waitForEnd())
+    #expect(rig.events.end == .some(nil))
+    #expect(rig.channel.read(upTo: 100_000) == Data((0..<40).flatMap { _ in packet }))
+    #expect(!rig.channel.hasBytes)
+  }
+
   @Test("A writer whose peer closes in the middle is told so")
   func peerClosesWhileWriting() throws {
     let rig = try Rig(PacketPair(sendBuffer: 4_096))
