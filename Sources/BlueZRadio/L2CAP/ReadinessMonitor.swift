@@ -6,7 +6,7 @@ internal import Locking
 /// Tells when sockets are readable or writable, on a queue: one epoll(7), watched by one dispatch source.
 ///
 /// Sockets have no dispatch sources of their own. libdispatch on Linux (Swift 6.3) has one registration for all sources of a descriptor and drops it at
-/// a hang-up; when channels come and go, events were seen to get lost, and its manager to crash.
+/// a hang-up; while channels came and went on a real kernel, its event loop was seen to crash.
 final class ReadinessMonitor: Sendable {
   private struct Watched {
     let socket: UnixDescriptor
