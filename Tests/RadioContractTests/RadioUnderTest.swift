@@ -35,6 +35,9 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
   /// How long an order without an answer may take to become true.
   var delay: Duration { self == .bluez ? .milliseconds(700) : .zero }
 
+  /// Whether services of the overflow area are another kind of thing than those of the advertisement.
+  var hasOverflowArea: Bool { self != .bluez }
+
   /// As a server bluetoothd 5.66 refuses longer values in one request.
   var longestRequest: Int { self == .bluez ? 510 : 512 }
 

@@ -92,6 +92,6 @@ import Testing
     #expect(scene.sightings.isEmpty != isSeen)
     // A radio that has no overflow area offers what is in it like everything else.
     try scene.advertise(Advertisement(overflowServices: [Self.other]))
-    scene.expect(isSeen ? 2 : 1)
+    scene.expect(isSeen && kind.hasOverflowArea ? 2 : 1)
   }
 }
