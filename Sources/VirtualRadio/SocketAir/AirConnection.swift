@@ -248,9 +248,12 @@ final class AirConnection: Sendable {
       return .failed("the other process does not read")
     }
     if state.writing == nil {
-      let writing = DispatchSource.makeWriteSource(fileDescriptor: socket.raw, queue: queue)
+      // On a descriptor of its own: on Linux libdispatch has one registration for all sources of one, and one may outlive another's end.
+      let own: FileDescriptor
+      do throws(SystemError) { own = try UnixSocket.duplicate(socket) } catch { return .failed("\(error)") }
+      let writing = DispatchSource.makeWriteSource(fileDescriptor: own.raw, queue: queue)
       writing.setEventHandler { [weak self] in self?.flush() }
-      writing.setCancelHandler { [socket] in withExtendedLifetime(socket) {} }
+      writing.setCancelHandler { withExtendedLifetime(own) {} }
       writing.activate()
       state.writing = writing
       state.isWriteArmed = true

@@ -81,6 +81,13 @@ enum UnixSocket {
     }
   }
 
+  /// Another descriptor of the same socket.
+  static func duplicate(_ socket: FileDescriptor) throws(SystemError) -> FileDescriptor {
+    let raw = fcntl(socket.raw, F_DUPFD_CLOEXEC, 0)
+    guard raw >= 0 else { throw SystemError("fcntl(2)") }
+    return FileDescriptor(owning: raw)
+  }
+
   /// Ends a connection for the other side, although the descriptor may stay open for a while.
   static func shutDown(_ socket: FileDescriptor) { _ = shutdown(socket.raw, Int32(SHUT_RDWR)) }
 
