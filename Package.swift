@@ -153,7 +153,8 @@ for name in [
     .testTarget(
       name: "RealStackTests", dependencies: ["RealStack", "ChildProcess", "Locking"], swiftSettings: settings),
     .testTarget(
-      name: "GuestTests", dependencies: ["RealStack", "BlueZRadio", "Radio", "DBus", "Locking"],
+      name: "GuestTests",
+      dependencies: ["RealStack", "BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess"],
       swiftSettings: settings),
     .testTarget(
       name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack", "TestSupport"],

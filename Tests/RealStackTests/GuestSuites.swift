@@ -20,6 +20,7 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
       GuestSuites(name: "channels of the kernel", tests: ["BlueZRadioTests.KernelL2CAPTests"]),
       GuestSuites(name: "server", tests: ["GuestTests.ServerTests"]),
       GuestSuites(name: "links", tests: ["RadioContractTests.ConnectionTests"], controllers: 3),
+      GuestSuites(name: "tool", tests: ["GuestTests.ToolTests"], timeLimit: .seconds(300)),
     ]
     // A pair of programs each: what the adapters remember of each other from an earlier one is in the way of a scan.
     + ["readWriteNotify", "writeFlowControl", "channel"].map {
