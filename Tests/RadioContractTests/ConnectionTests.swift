@@ -180,7 +180,12 @@ import Testing
     #expect(device.commands.map(\.count) == sizes)
   }
 
-  @Test(arguments: RadioUnderTest.allOfThreeDevices)
+  @Test(
+    .disabled(
+      if: BlueZWorld.isHere,
+      "one bluetoothd 5.66 with three adapters that have links with each other does not finish discovering, and may end"
+    ),
+    arguments: RadioUnderTest.allCases)
   func twoCentralsDoNotDisturbEachOther(_ kind: RadioUnderTest) throws {
     let world = kind.makeWorld()
     let phones = [Phone(world, name: "one"), Phone(world, name: "two")]

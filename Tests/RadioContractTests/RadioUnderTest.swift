@@ -26,10 +26,6 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
       : [.virtualLockStep, .virtualRealTime, .virtualUnpaced, .directoryRealTime, .directoryUnpaced]
   }
 
-  /// Those on which three devices can have links with each other: one bluetoothd 5.66 that has all three adapters does not finish
-  /// discovering, and may end.
-  static var allOfThreeDevices: [RadioUnderTest] { allCases.filter { $0 != .bluez } }
-
   var testDescription: String { rawValue }
 
   /// How long an order without an answer may take to become true.
