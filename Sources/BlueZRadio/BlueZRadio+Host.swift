@@ -2,7 +2,7 @@ public import Foundation
 internal import Radio
 
 extension BlueZRadio {
-  /// Looks at this host's Bluetooth: kernel, bus, daemon, permission, adapters, and limits that a user may meet. Changes nothing.
+  /// Looks at this host's Bluetooth: kernel, bus, daemon, permission, adapters, and limits that a user may meet. Changes no setting; the bus may start bluetoothd to ask it.
   ///
   /// - Parameter adapter: the one that is meant, such as `hci1`; nil: any.
   public static func examine(adapter: String? = nil) async -> [Finding] {

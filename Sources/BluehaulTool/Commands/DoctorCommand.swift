@@ -6,7 +6,7 @@ extension CommandDeclaration {
   static let doctor = CommandDeclaration(
     name: "doctor", summary: "Check this host's Bluetooth, and say how to mend it",
     discussion: [
-      "Looks at the kernel, the system bus, bluetoothd, permissions and adapters, and changes nothing."
+      "Looks at the kernel, the system bus, bluetoothd, permissions and adapters, and changes no setting."
         + " Ends with the exit code 4 where something has to be mended first."
     ],
     sections: [Section(title: "Options", options: [DoctorCommand.adapter.declaration])],
