@@ -6,7 +6,7 @@ import VirtualRadio
 @testable import CoreBluetooth
 
 /// What a program is told where it may not use Bluetooth.
-@Suite(.timeLimit(.minutes(15))) struct AuthorizationTests {
+@Suite(.timeLimit(.minutes(30))) struct AuthorizationTests {
   private static let answers: [(RadioAuthorization, CBManagerAuthorization)] = [
     (.denied, .denied), (.restricted, .restricted), (.notDetermined, .notDetermined),
   ]

@@ -6,7 +6,7 @@ import Testing
 @_spi(Streams) @testable import CoreBluetooth
 
 /// From inside each callback by itself: every method that a program has, those that end things last.
-@Suite(.timeLimit(.minutes(15))) struct CallsInCallbacksTests {
+@Suite(.timeLimit(.minutes(30))) struct CallsInCallbacksTests {
   /// Runs a body at the first line that begins with a word.
   final class Trap: Sendable {
     private let state: PosixMutex<(word: String, hits: Int)>

@@ -5,7 +5,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// Programs whose queue is busy while the other side goes on.
-@Suite(.timeLimit(.minutes(15))) struct FloodTests {
+@Suite(.timeLimit(.minutes(30))) struct FloodTests {
   /// Queues that a test can hold up.
   private static let queues: [QueueKind] = [.serial, .concurrent]
 

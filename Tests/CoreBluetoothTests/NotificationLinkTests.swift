@@ -6,7 +6,7 @@ import Testing
 import VirtualRadio
 
 /// Notifications over a simulated link: how long they may be, and what becomes of them where the queue is full.
-@Suite(.timeLimit(.minutes(15))) struct NotificationLinkTests {
+@Suite(.timeLimit(.minutes(30))) struct NotificationLinkTests {
   private static func value(_ number: Int, _ length: Int) -> Data {
     Data((0..<length).map { UInt8(truncatingIfNeeded: $0 == 0 ? number : $0 == 1 ? number >> 8 : $0 &* 7) })
   }

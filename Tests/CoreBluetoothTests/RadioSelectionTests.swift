@@ -34,7 +34,7 @@ import Testing
   }
 
   /// A device and a phone that share nothing but the words.
-  @Test(.timeLimit(.minutes(15)))
+  @Test(.timeLimit(.minutes(30)))
   func managersMeetByTheSameWords() async throws {
     let folder = TemporaryFolder()
     let words = "virtual:\(folder.path)"

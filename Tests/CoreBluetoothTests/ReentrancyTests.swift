@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Every public method from inside every callback, and from other threads at the same time.
-@Suite(.timeLimit(.minutes(15))) struct ReentrancyTests {
+@Suite(.timeLimit(.minutes(30))) struct ReentrancyTests {
   /// Calls everything that a central program can call.
   private static func callEverything(
     _ manager: CBCentralManager, _ peripheral: CBPeripheral, _ objects: FakeDatabase.Objects,

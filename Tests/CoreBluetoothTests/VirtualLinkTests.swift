@@ -7,7 +7,7 @@ import VirtualRadio
 @_spi(Streams) @testable import CoreBluetooth
 
 /// Programs on both sides of a simulated link.
-@Suite(.timeLimit(.minutes(15))) struct VirtualLinkTests {
+@Suite(.timeLimit(.minutes(30))) struct VirtualLinkTests {
   /// Bytes that tell where they belong.
   private static func pattern(_ count: Int) -> Data {
     Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })

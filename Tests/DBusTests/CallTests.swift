@@ -3,7 +3,7 @@ import Testing
 
 @testable import DBus
 
-@Suite("Calls", BusDaemon.isInstalled, .timeLimit(.minutes(5)))
+@Suite("Calls", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
 struct CallTests {
   /// A peer with methods that answer in different ways, and a caller.
   private final class Pair: Sendable {

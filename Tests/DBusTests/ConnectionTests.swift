@@ -4,7 +4,7 @@ import Testing
 
 @testable import DBus
 
-@Suite("Connections", BusDaemon.isInstalled, .timeLimit(.minutes(5)))
+@Suite("Connections", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
 struct ConnectionTests {
   @Test("A connection has a unique name, and closing ends it once")
   func lifetime() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DBus
 
-@Suite("Descriptors", .timeLimit(.minutes(5)))
+@Suite("Descriptors", .timeLimit(.minutes(30)))
 struct DescriptorTests {
   private struct NoPipe: Error {}
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DBus
 
-@Suite("Exported objects on a bus", BusDaemon.isInstalled, .timeLimit(.minutes(5)))
+@Suite("Exported objects on a bus", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
 struct ExportTests {
   /// A lamp whose level is kept here.
   private final class Lamp: Sendable {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DBus
 
-@Suite("Signals and names", BusDaemon.isInstalled, .timeLimit(.minutes(5)))
+@Suite("Signals and names", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
 struct SignalTests {
   private func signal(
     _ number: UInt32, member: String = "S", path: ObjectPath = "/a", to destination: String? = nil

@@ -6,7 +6,7 @@ import Testing
 import VirtualRadio
 
 /// The same disturbance at one moment after the other, from the search to the farewell.
-@Suite("A disturbance at any moment of a push", .timeLimit(.minutes(15)))
+@Suite("A disturbance at any moment of a push", .timeLimit(.minutes(30)))
 struct AnyMomentTests {
   enum Disturbance: CaseIterable, Sendable {
     case cancelled

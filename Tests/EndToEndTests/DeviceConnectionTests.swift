@@ -6,7 +6,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-@Suite("The life of a connection to a device", .timeLimit(.minutes(15)))
+@Suite("The life of a connection to a device", .timeLimit(.minutes(30)))
 struct DeviceConnectionTests {
   /// Does `work` at a moment of simulated time from now, which stands still until it is planned.
   private func plan(_ delay: Duration, in world: World, _ work: @escaping @Sendable () -> Void) {

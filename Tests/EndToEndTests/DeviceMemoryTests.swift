@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import VirtualRadio
 
-@Suite("What a program remembers of devices", .timeLimit(.minutes(15)))
+@Suite("What a program remembers of devices", .timeLimit(.minutes(30)))
 struct DeviceMemoryTests {
   @Test("a device is remembered when it was ready, and forgotten on request")
   func memory() async throws {

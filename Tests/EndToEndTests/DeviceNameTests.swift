@@ -4,7 +4,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-@Suite("Which device is meant", .timeLimit(.minutes(15)))
+@Suite("Which device is meant", .timeLimit(.minutes(30)))
 struct DeviceNameTests {
   @Test("two devices of one name are told apart by a push instead of guessed")
   func ambiguous() async throws {

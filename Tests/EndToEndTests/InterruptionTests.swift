@@ -6,7 +6,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-@Suite("Adapters, peers and receivers that come and go", .timeLimit(.minutes(15)))
+@Suite("Adapters, peers and receivers that come and go", .timeLimit(.minutes(30)))
 struct InterruptionTests {
   private static func options(_ choice: CarrierChoice) -> PushOptions {
     var options = PushOptions()

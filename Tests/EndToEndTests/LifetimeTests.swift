@@ -8,7 +8,7 @@ import VirtualRadio
 @testable import BulkTransfer
 
 /// In a process of its own: descriptors and memory belong to the whole process.
-@Suite("Lifetimes", .timeLimit(.minutes(15)))
+@Suite("Lifetimes", .timeLimit(.minutes(30)))
 struct LifetimeTests {
   /// What was used by one push.
   // Sendable: written in the test and on the push's queue while the test waits for it.

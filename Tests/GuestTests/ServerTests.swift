@@ -30,7 +30,7 @@ private final class Events<Event: Sendable>: Sendable {
 /// A peripheral of bluetoothd: what it leaves behind, and what it does where a program is late.
 @Suite(
   "A server on bluetoothd", .serialized,
-  .enabled(if: Guest.isHere, Comment(rawValue: Guest.elsewhere)), .timeLimit(.minutes(10)))
+  .enabled(if: Guest.isHere, Comment(rawValue: Guest.elsewhere)), .timeLimit(.minutes(30)))
 struct ServerTests {
   private static let service = BluetoothUUID(UInt16(0xFFE0))
   private static let value = BluetoothUUID(UInt16(0xFFE1))

@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// L2CAP credit-based channels as streams.
-@Suite("Contract: channels", .timeLimit(.minutes(15))) struct ChannelTests {
+@Suite("Contract: channels", .timeLimit(.minutes(30))) struct ChannelTests {
   private struct Opened {
     let world: any RadioWorld
     let phone: Phone

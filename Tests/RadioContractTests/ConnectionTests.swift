@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// Links: how they come and go, and what comes before what.
-@Suite("Contract: links", .timeLimit(.minutes(15))) struct ConnectionTests {
+@Suite("Contract: links", .timeLimit(.minutes(30))) struct ConnectionTests {
   @Test(arguments: RadioUnderTest.allCases)
   func firstEventIsTheState(_ kind: RadioUnderTest) throws {
     let world = kind.makeWorld()
@@ -242,7 +242,7 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-@Suite("Contract: lost links", .timeLimit(.minutes(15))) struct LostLinkTests {
+@Suite("Contract: lost links", .timeLimit(.minutes(30))) struct LostLinkTests {
   @Test(arguments: RadioUnderTest.allCases, Moment.allCases)
   func aLostPeerIsTold(_ kind: RadioUnderTest, _ moment: Moment) throws {
     try lose(kind, moment, .vanishes)

@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// Scans: who is reported, and how often.
-@Suite("Contract: scans", .timeLimit(.minutes(15))) struct ScanTests {
+@Suite("Contract: scans", .timeLimit(.minutes(30))) struct ScanTests {
   private static let offered = BluetoothUUID(UInt16(0xFFB0))
   private static let other = BluetoothUUID(UInt16(0xFFB1))
   /// Longer than two advertising intervals.

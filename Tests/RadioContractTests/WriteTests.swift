@@ -4,7 +4,7 @@ import Radio
 import Testing
 
 /// Writes: sizes, order, back-pressure.
-@Suite("Contract: writes", .timeLimit(.minutes(15))) struct WriteTests {
+@Suite("Contract: writes", .timeLimit(.minutes(30))) struct WriteTests {
   private struct Connected {
     let world: any RadioWorld
     let phone: Phone

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Programs in the background that are killed and started again, as a service manager would.
-@Suite(.timeLimit(.minutes(15))) struct RestorationProgramTests {
+@Suite(.timeLimit(.minutes(30))) struct RestorationProgramTests {
   /// A program that keeps its state in the air's folder, under a name of its own.
   private func start(_ sample: String, in air: SampleAir, adapter: String) async throws -> ChildProcess {
     try await air.start(

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Samples as processes that meet in a folder, to their last line.
-@Suite(.timeLimit(.minutes(15))) struct SampleProgramTests {
+@Suite(.timeLimit(.minutes(30))) struct SampleProgramTests {
   private let air = SampleAir()
 
   private func killed(_ process: ChildProcess) async {

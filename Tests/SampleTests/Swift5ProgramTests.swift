@@ -2,7 +2,7 @@ import ChildProcess
 import Testing
 
 /// A program in Swift 5 mode, without any setting of this package: what was written for Apple's framework runs as it is.
-@Suite(.timeLimit(.minutes(15))) struct Swift5ProgramTests {
+@Suite(.timeLimit(.minutes(30))) struct Swift5ProgramTests {
   @Test func runsAsItIs() async throws {
     let air = SampleAir()
     let device = try await air.start(program: "swift5-program", ["device"], adapter: "notebook")

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// The unit files beside the samples: what a service manager would make of them.
-@Suite(.timeLimit(.minutes(15))) struct UnitFileTests {
+@Suite(.timeLimit(.minutes(30))) struct UnitFileTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
   private static let folder = root.appending(path: "samples/systemd")

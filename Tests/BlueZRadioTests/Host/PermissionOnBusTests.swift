@@ -8,7 +8,7 @@ import Testing
 
 /// Buses that do not let this user do what it needs: how that reaches whoever is on the radio.
 @Suite(
-  .timeLimit(.minutes(15)),
+  .timeLimit(.minutes(30)),
   .enabled(if: FileManager.default.isExecutableFile(atPath: GuardedBus.path), "dbus-daemon is not installed"))
 struct PermissionOnBusTests {
   /// The policy of the bus forbids to ask the daemon for its objects, or to hear of it at all.

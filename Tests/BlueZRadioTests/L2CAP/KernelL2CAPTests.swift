@@ -11,7 +11,7 @@ import Testing
 
 /// Channels of the kernel, from one adapter to another.
 @Suite(
-  "L2CAP: the kernel's sockets", .serialized, .timeLimit(.minutes(5)),
+  "L2CAP: the kernel's sockets", .serialized, .timeLimit(.minutes(30)),
   .enabled(if: Guest.isHere, Comment(rawValue: Guest.elsewhere)))
 struct KernelL2CAPTests {
   private static let near = DeviceAddress(Guest.address(of: 0), kind: .public)

@@ -6,7 +6,7 @@ import Testing
 @testable import BlueZRadio
 
 /// Channels on sockets that behave as the kernel's.
-@Suite("L2CAP: channels on sockets", .timeLimit(.minutes(5))) struct L2CAPChannelTests {
+@Suite("L2CAP: channels on sockets", .timeLimit(.minutes(30))) struct L2CAPChannelTests {
   private static let capacity = 4_096
 
   private struct Rig: Sendable {

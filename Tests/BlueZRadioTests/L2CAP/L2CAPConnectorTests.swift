@@ -8,7 +8,7 @@ import Testing
 @testable import BlueZRadio
 
 /// Opening channels.
-@Suite("L2CAP: opening channels", .timeLimit(.minutes(5))) struct L2CAPConnectorTests {
+@Suite("L2CAP: opening channels", .timeLimit(.minutes(30))) struct L2CAPConnectorTests {
   private static let device = DeviceAddress(value: 0x00AA_0101_0001, kind: .random)
   private static let adapter = DeviceAddress(value: 0x00AA_0100_0000, kind: .public)
 

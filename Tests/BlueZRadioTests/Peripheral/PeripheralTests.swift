@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlueZRadio
 
-@Suite("A peripheral at bluetoothd", TestBus.isInstalled, .timeLimit(.minutes(5))) struct PeripheralTests {
+@Suite("A peripheral at bluetoothd", TestBus.isInstalled, .timeLimit(.minutes(30))) struct PeripheralTests {
   private static let value = LocalCharacteristicID(1)
   private static let pushes = LocalCharacteristicID(2)
   private static let central = FakeManagers.central
@@ -456,7 +456,7 @@ import Testing
   }
 }
 
-@Suite("Channels of a peripheral at bluetoothd", TestBus.isInstalled, .timeLimit(.minutes(5)))
+@Suite("Channels of a peripheral at bluetoothd", TestBus.isInstalled, .timeLimit(.minutes(30)))
 struct PeripheralChannelTests {
   private static let central = DeviceAddress(value: 0x00AA_0100_0000, kind: .public)
 

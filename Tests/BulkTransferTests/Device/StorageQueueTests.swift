@@ -5,7 +5,7 @@ import Testing
 
 @testable import BulkTransfer
 
-@Suite("The queue of a receiver's storage", .timeLimit(.minutes(15)))
+@Suite("The queue of a receiver's storage", .timeLimit(.minutes(30)))
 struct StorageQueueTests {
   /// A storage that takes its time to open an object.
   private final class SlowStorage: ReceiverStorage {

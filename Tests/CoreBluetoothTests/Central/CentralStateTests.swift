@@ -2,7 +2,7 @@ import CoreBluetooth
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct CentralStateTests {
+@Suite(.timeLimit(.minutes(30))) struct CentralStateTests {
   @Test(arguments: QueueKind.allCases)
   func tellsItsFirstStateLater(kind: QueueKind) async throws {
     let radio = FakeRadio()

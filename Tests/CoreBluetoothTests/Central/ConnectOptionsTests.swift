@@ -4,7 +4,7 @@ import Testing
 import VirtualRadio
 
 /// What a program may say about a connection.
-@Suite(.timeLimit(.minutes(15))) struct ConnectOptionsTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectOptionsTests {
   /// The device, found and ready to be connected to.
   private func found(_ rig: AirRig) throws -> CBPeripheral {
     let peripheral = try rig.connected()

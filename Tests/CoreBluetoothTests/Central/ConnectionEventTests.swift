@@ -5,7 +5,7 @@ import Testing
 import VirtualRadio
 
 /// Links that another manager makes, and what a program hears and gets of them.
-@Suite(.timeLimit(.minutes(15))) struct ConnectionEventTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectionEventTests {
   private static let other = CBUUID(string: "FFA0")
 
   /// Another program on the phone, and the device as that one sees it.

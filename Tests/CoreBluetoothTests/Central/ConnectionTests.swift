@@ -4,7 +4,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-@Suite(.timeLimit(.minutes(15))) struct ConnectionTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectionTests {
   @Test(arguments: QueueKind.allCases)
   func goesThroughItsStates(kind: QueueKind) async throws {
     let rig = try await CentralRig(kind)

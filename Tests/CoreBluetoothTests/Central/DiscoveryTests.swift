@@ -2,7 +2,7 @@ import CoreBluetooth
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct DiscoveryTests {
+@Suite(.timeLimit(.minutes(30))) struct DiscoveryTests {
   @Test(arguments: QueueKind.allCases)
   func answersInTheOrderOfTheRequests(kind: QueueKind) async throws {
     let rig = try await CentralRig(kind)

@@ -5,7 +5,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// What belongs to an earlier link or scan says nothing about the present one.
-@Suite(.timeLimit(.minutes(15))) struct EarlierLinkTests {
+@Suite(.timeLimit(.minutes(30))) struct EarlierLinkTests {
   /// How the earlier link has ended.
   enum End: CaseIterable {
     case cancelled, lost, madeAgain, poweredOff

@@ -2,7 +2,7 @@ import CoreBluetooth
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct LifetimeTests {
+@Suite(.timeLimit(.minutes(30))) struct LifetimeTests {
   @Test func releasingAPendingPeripheralCancels() async throws {
     let rig = try await CentralRig()
     rig.manager.connect(try await rig.discovered())

@@ -5,7 +5,7 @@ import Testing
 import VirtualRadio
 
 /// Links that are made again by themselves.
-@Suite(.timeLimit(.minutes(15))) struct ReconnectionTests {
+@Suite(.timeLimit(.minutes(30))) struct ReconnectionTests {
   private static let option = [CBConnectPeripheralOptionEnableAutoReconnect: true]
   private static let lost = "disconnected, connecting, reconnecting error 6"
 

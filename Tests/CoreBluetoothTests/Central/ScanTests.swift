@@ -6,7 +6,7 @@ import VirtualRadio
 @testable import CoreBluetooth
 
 /// Scans on an air: who is discovered, and how often.
-@Suite(.timeLimit(.minutes(15))) struct ScanTests {
+@Suite(.timeLimit(.minutes(30))) struct ScanTests {
   private static let other = CBUUID(string: "FFA0")
 
   /// A phone that is ready to scan, and a device that advertises.

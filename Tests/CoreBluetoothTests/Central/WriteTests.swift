@@ -4,7 +4,7 @@ import Locking
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct WriteTests {
+@Suite(.timeLimit(.minutes(30))) struct WriteTests {
   @Test func limitsFollowTheLink() async throws {
     let rig = try await CentralRig()
     let (peripheral, _) = try await rig.explored()

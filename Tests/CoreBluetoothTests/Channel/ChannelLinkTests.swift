@@ -8,7 +8,7 @@ import VirtualRadio
 @_spi(Streams) @testable import CoreBluetooth
 
 /// Channels over a simulated link, whole.
-@Suite(.timeLimit(.minutes(15))) struct ChannelLinkTests {
+@Suite(.timeLimit(.minutes(30))) struct ChannelLinkTests {
   /// Lengths up to `limit`, the same for the same seed.
   private static func portions(_ limit: Int, seed: UInt64) -> @Sendable () -> Int {
     let generator = PosixMutex(SeededGenerator(seed: seed))

@@ -7,7 +7,7 @@ import VirtualRadio
 @_spi(Streams) @testable import CoreBluetooth
 
 /// Tasks at both ends of a simulated channel, in simulated time.
-@Suite(.timeLimit(.minutes(15))) struct L2CAPByteChannelLinkTests {
+@Suite(.timeLimit(.minutes(30))) struct L2CAPByteChannelLinkTests {
   /// What one end has done, with the instants at which it did.
   private struct Outcome: Equatable {
     var received = Data()

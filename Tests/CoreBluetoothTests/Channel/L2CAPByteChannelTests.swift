@@ -7,7 +7,7 @@ import VirtualRadio
 @_spi(Streams) @testable import CoreBluetooth
 
 /// Tasks that read and write a channel whose far end is the test.
-@Suite(.timeLimit(.minutes(15))) struct L2CAPByteChannelTests {
+@Suite(.timeLimit(.minutes(30))) struct L2CAPByteChannelTests {
   private let rig: ChannelRig
   private let bytes: L2CAPByteChannel
 

@@ -6,7 +6,7 @@ import Testing
 @_spi(Streams) @testable import CoreBluetooth
 
 /// How streams end: by the far end, with the link, by the program.
-@Suite(.timeLimit(.minutes(15))) struct StreamEndTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamEndTests {
   @Test(arguments: [nil, RadioError(.supervisionTimeout)], [true, false])
   func endsAfterTheLastByte(error: RadioError?, isReadFirst: Bool) async throws {
     let rig = ChannelRig()

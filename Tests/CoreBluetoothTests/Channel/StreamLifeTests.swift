@@ -5,7 +5,7 @@ import Testing
 @_spi(Streams) @testable import CoreBluetooth
 
 /// How streams begin, and what they refuse.
-@Suite(.timeLimit(.minutes(15))) struct StreamLifeTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamLifeTests {
   @Test func arriveUnopened() async throws {
     let rig = ChannelRig()
     rig.far.feed(Data([1]))

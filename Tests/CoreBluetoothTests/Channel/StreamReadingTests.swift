@@ -8,7 +8,7 @@ import Testing
 @_spi(Streams) @testable import CoreBluetooth
 
 /// What a program reads is what has arrived.
-@Suite(.timeLimit(.minutes(15))) struct StreamReadingTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamReadingTests {
   /// Where events are wanted.
   enum Delivery: CaseIterable, Sendable {
     case runLoop, runLoopFromElsewhere, serialQueue, concurrentQueue, polling

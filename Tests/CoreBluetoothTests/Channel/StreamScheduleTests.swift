@@ -8,7 +8,7 @@ import Testing
 @_spi(Streams) @testable import CoreBluetooth
 
 /// Where and when a stream tells its events.
-@Suite(.timeLimit(.minutes(15))) struct StreamScheduleTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamScheduleTests {
   @Test func followsTheSchedule() async throws {
     let rig = ChannelRig()
     let (first, second) = (await RunLoopThread.start(), await RunLoopThread.start())

@@ -7,7 +7,7 @@ import Testing
 @_spi(Streams) @testable import CoreBluetooth
 
 /// A channel takes what it has room for.
-@Suite(.timeLimit(.minutes(15))) struct StreamWritingTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamWritingTests {
   /// A peer that gives no credits at first, then few, then many.
   @Test(arguments: [false, true], [3, 512, 10_000])
   func waitsForRoom(byQueue: Bool, portion: Int) async throws {

@@ -5,7 +5,7 @@ import VirtualRadio
 @testable import CoreBluetooth
 
 /// Descriptors: the types of their values, and which of them are a program's own.
-@Suite(.timeLimit(.minutes(15))) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(30))) struct DescriptorTests {
   @Test(arguments: [
     CBUUIDCharacteristicExtendedPropertiesString, CBUUIDClientCharacteristicConfigurationString,
     CBUUIDServerCharacteristicConfigurationString,

@@ -4,7 +4,7 @@ import Testing
 import VirtualRadio
 
 /// Values of any length, whole and at every offset, over a simulated link.
-@Suite(.timeLimit(.minutes(15))) struct LongValueTests {
+@Suite(.timeLimit(.minutes(30))) struct LongValueTests {
   private static func pattern(_ count: Int) -> Data {
     Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
   }

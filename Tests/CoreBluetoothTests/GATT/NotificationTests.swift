@@ -4,7 +4,7 @@ import Testing
 import VirtualRadio
 
 /// Values that a device pushes, over a simulated link.
-@Suite(.timeLimit(.minutes(15))) struct NotificationTests {
+@Suite(.timeLimit(.minutes(30))) struct NotificationTests {
   private static func number(_ value: Data?) -> Int? {
     value.flatMap { $0.count >= 2 ? Int($0[$0.startIndex]) | Int($0[$0.startIndex + 1]) << 8 : nil }
   }

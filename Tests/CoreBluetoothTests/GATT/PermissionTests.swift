@@ -4,7 +4,7 @@ import Testing
 import VirtualRadio
 
 /// What the system refuses by itself, on either side of a link.
-@Suite(.timeLimit(.minutes(15))) struct PermissionTests {
+@Suite(.timeLimit(.minutes(30))) struct PermissionTests {
   private static let answer: GATTRig.Answer = { device, requests in
     if requests[0].value == nil { requests[0].value = Data([1]) }
     device.respond(to: requests[0], withResult: .success)

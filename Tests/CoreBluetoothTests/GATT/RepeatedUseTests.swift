@@ -5,7 +5,7 @@ import Testing
 import VirtualRadio
 
 /// A program that starts over in the same process, again and again.
-@Suite(.timeLimit(.minutes(15))) struct RepeatedUseTests {
+@Suite(.timeLimit(.minutes(30))) struct RepeatedUseTests {
   /// What one run has made.
   private struct Run {
     let queue = DispatchQueue(label: "run")

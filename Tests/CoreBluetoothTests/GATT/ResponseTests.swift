@@ -4,7 +4,7 @@ import Testing
 import VirtualRadio
 
 /// One answer for each request, in the order of the requests, whatever the device does with them.
-@Suite(.timeLimit(.minutes(15))) struct ResponseTests {
+@Suite(.timeLimit(.minutes(30))) struct ResponseTests {
   /// A characteristic and the device that serves it.
   private static func rig(_ kind: QueueKind = .serial, answer: GATTRig.Answer? = nil) throws -> (
     GATTRig, CBPeripheral, CBCharacteristic

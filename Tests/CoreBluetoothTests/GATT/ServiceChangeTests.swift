@@ -4,7 +4,7 @@ import Testing
 import VirtualRadio
 
 /// Services of a device: which are found, and what happens when they change under a link.
-@Suite(.timeLimit(.minutes(15))) struct ServiceChangeTests {
+@Suite(.timeLimit(.minutes(30))) struct ServiceChangeTests {
   private static let answer: GATTRig.Answer = { device, requests in
     if requests[0].value == nil { requests[0].value = Data([1]) }
     device.respond(to: requests[0], withResult: .success)

@@ -5,7 +5,7 @@ import Testing
 import VirtualRadio
 
 /// Advertising, power, channels, and the end of a peripheral manager.
-@Suite(.timeLimit(.minutes(15))) struct PeripheralManagerTests {
+@Suite(.timeLimit(.minutes(30))) struct PeripheralManagerTests {
   @Test func advertisesOnce() async throws {
     let rig = try await PeripheralRig()
     rig.manager.startAdvertising([

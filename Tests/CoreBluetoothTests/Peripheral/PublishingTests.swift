@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// What a peripheral manager publishes, and what it refuses to.
-@Suite(.timeLimit(.minutes(15))) struct PublishingTests {
+@Suite(.timeLimit(.minutes(30))) struct PublishingTests {
   @Test(arguments: QueueKind.allCases)
   func publishesWhatItWasGiven(kind: QueueKind) async throws {
     let rig = try await PeripheralRig(kind)

@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// Reads and writes of centrals, and their answers.
-@Suite(.timeLimit(.minutes(15))) struct ServerRequestTests {
+@Suite(.timeLimit(.minutes(30))) struct ServerRequestTests {
   @Test func answersReads() async throws {
     let rig = try await PeripheralRig()
     let example = LocalExample()

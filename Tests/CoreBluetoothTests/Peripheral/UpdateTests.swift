@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// Subscribers, and values that are pushed to them.
-@Suite(.timeLimit(.minutes(15))) struct UpdateTests {
+@Suite(.timeLimit(.minutes(30))) struct UpdateTests {
   @Test func knowsItsSubscribers() async throws {
     let rig = try await PeripheralRig()
     let example = LocalExample()

@@ -3,7 +3,7 @@ import Foundation
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct CentralRestorationTests {
+@Suite(.timeLimit(.minutes(30))) struct CentralRestorationTests {
   @Test(arguments: QueueKind.allCases)
   func tellsBeforeTheFirstStateAndAsksTheRadioAgain(kind: QueueKind) async throws {
     let program = RestoringCentral()

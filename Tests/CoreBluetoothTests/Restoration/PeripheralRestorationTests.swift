@@ -3,7 +3,7 @@ import Foundation
 import Radio
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct PeripheralRestorationTests {
+@Suite(.timeLimit(.minutes(30))) struct PeripheralRestorationTests {
   /// Everything that can be published, in two services of which one includes the other.
   private func publishEverything(_ program: RestoringPeripheral) async throws {
     let fixed = CBMutableCharacteristic(

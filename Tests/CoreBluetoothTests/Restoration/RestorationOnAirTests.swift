@@ -5,7 +5,7 @@ import Testing
 import VirtualRadio
 
 /// A phone and a device that are started again in turn, on one simulated air in lock-step time.
-@Suite(.timeLimit(.minutes(15))) struct RestorationOnAirTests {
+@Suite(.timeLimit(.minutes(30))) struct RestorationOnAirTests {
   /// The air, and the two programs as they run now.
   private final class Bench: @unchecked Sendable {
     let clock = VirtualClock(.lockStep)

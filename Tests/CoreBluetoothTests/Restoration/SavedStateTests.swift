@@ -6,7 +6,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// Files of saved state: names, contents, and what a recorder makes of bad ones.
-@Suite(.timeLimit(.minutes(15))) struct SavedStateTests {
+@Suite(.timeLimit(.minutes(30))) struct SavedStateTests {
   // MARK: Names
 
   @Test(arguments: [

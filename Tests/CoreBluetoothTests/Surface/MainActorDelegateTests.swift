@@ -3,7 +3,7 @@ import Radio
 import Testing
 
 /// Delegates that belong to the main actor, as those of programs with a user interface do, in each of the ways of Swift 6.
-@Suite(.timeLimit(.minutes(15))) struct MainActorDelegateTests {
+@Suite(.timeLimit(.minutes(30))) struct MainActorDelegateTests {
   /// The protocol's methods are checked at run time.
   @MainActor
   private final class Checked: NSObject, @preconcurrency CBCentralManagerDelegate,

@@ -4,7 +4,7 @@ import Radio
 import Testing
 
 /// Forms that programs for Apple's framework use, beyond what the other suites call.
-@Suite(.timeLimit(.minutes(15))) struct SurfaceTests {
+@Suite(.timeLimit(.minutes(30))) struct SurfaceTests {
   private final class Bare: NSObject, CBCentralManagerDelegate, CBPeripheralManagerDelegate,
     CBPeripheralDelegate
   {
