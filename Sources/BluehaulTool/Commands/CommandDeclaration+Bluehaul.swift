@@ -7,6 +7,7 @@ extension CommandDeclaration {
       Section(title: "Other options", options: [ArgumentParser.version.declaration]),
     ],
     subcommands: [
-      .demo, .scan, .info, .push, .resume, .status, .devices, .receive, .inspect, .manifest, .doctor, .help,
+      .demo, .scan, .info, .push, .resume, .status, .devices, .receive, .inspect, .manifest,
+      .ceiling, .doctor, .help,
     ])
 }

@@ -56,10 +56,7 @@ enum RadioOptions {
 
   /// Bytes per second that a simulated link carries at best.
   static func ceiling(of link: LinkParameters, _ carrier: CarrierKind) -> Double {
-    switch carrier {
-    case .gatt: LinkCeiling(link).writesWithoutResponse().sustained
-    case .l2cap: LinkCeiling(link).channel(sdu: 65535).sustained
-    }
+    LinkCeiling(link).octetsPerSecond(of: carrier.traffic)
   }
 
   /// Names of the options that only a simulated link can follow.
@@ -98,6 +95,16 @@ enum RadioOptions {
       }
     } catch {
       throw TransferError(.storage, error.description)
+    }
+  }
+}
+
+extension CarrierKind {
+  /// What the data of a transfer is on the link.
+  var traffic: LinkCeiling.Traffic {
+    switch self {
+    case .gatt: .commands
+    case .l2cap: .channel
     }
   }
 }

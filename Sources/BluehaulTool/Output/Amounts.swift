@@ -56,6 +56,20 @@ enum Amounts {
     return "\(thousandths / 1000)." + String(repeating: "0", count: 3 - digits.count) + digits
   }
 
+  /// Thousands of bits per second with one decimal, as data sheets of radios have them.
+  static func kilobits(_ bytesPerSecond: Double) -> String { decimal(bytesPerSecond * 8 / 1000, digits: 1) }
+
+  /// A number with so many digits behind the point, at most nine.
+  static func decimal(_ value: Double, digits: Int) -> String {
+    guard value.isFinite, abs(value) < 1e9 else { return "–" }
+    let scale = (0..<min(max(digits, 0), 9)).reduce(1) { scale, _ in scale * 10 }
+    let whole = Int((abs(value) * Double(scale)).rounded())
+    let sign = value < 0 && whole > 0 ? "-" : ""
+    guard scale > 1 else { return "\(sign)\(whole)" }
+    let rest = String(whole % scale)
+    return "\(sign)\(whole / scale)." + String(repeating: "0", count: digits - rest.count) + rest
+  }
+
   private static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }
 

@@ -70,7 +70,7 @@ public struct HaulConfiguration: Hashable, Sendable {
 }
 
 /// What moves the bytes of a session.
-public enum CarrierKind: String, Hashable, Sendable {
+public enum CarrierKind: String, Hashable, Sendable, CaseIterable {
   /// GATT: writes without response for data.
   case gatt
   /// A credit-based L2CAP channel.

@@ -1,6 +1,7 @@
 /// The most payload that a link can carry in one direction, by arithmetic: what a measured rate is compared with.
 ///
 /// Packets are sized, paired with empty answers and filled into connection events as ``LinkLayer`` does it, with a source that never runs dry.
+/// docs/link-budget.md has the formulas with their sources.
 public struct LinkCeiling: Hashable, Sendable {
   /// Of which link.
   public let parameters: LinkParameters
@@ -34,15 +35,49 @@ public struct LinkCeiling: Hashable, Sendable {
 }
 
 extension LinkCeiling {
+  /// What carries bulk data in one direction, each unit as long as it can be.
+  public enum Traffic: String, Hashable, Sendable, CaseIterable {
+    /// Write Commands.
+    case commands
+    /// Write Requests, each after the response to the one before.
+    case requests
+    /// Notifications, from the peripheral to the central.
+    case notifications
+    /// A credit-based L2CAP channel.
+    case channel
+  }
+
+  /// The longest attribute value (Core Vol 3 Part F 3.2.9).
+  public static let longestValue = 512
+  /// The longest service data unit of a channel (Core Vol 3 Part A 3.4.3).
+  public static let longestSDU = 65535
+
+  /// The units that the traffic consists of at its best.
+  public func flow(of traffic: Traffic) -> Flow {
+    switch traffic {
+    case .commands, .requests, .notifications:
+      writesWithoutResponse(valueLength: min(max(parameters.attMTU - 3, 0), Self.longestValue))
+    case .channel: channel(sdu: Self.longestSDU)
+    }
+  }
+
+  /// Octets of payload per second that the traffic comes to at most, in the long run.
+  public func octetsPerSecond(of traffic: Traffic) -> Double {
+    let flow = flow(of: traffic)
+    return traffic == .requests ? flow.acknowledged : flow.sustained
+  }
+}
+
+extension LinkCeiling {
   /// A stream of equal units (values, SDUs), each a fixed sequence of packets.
   public struct Flow: Hashable, Sendable {
     /// Payload octets of one unit.
     public let payload: Int
+    /// Link layer payloads of the packets of one unit, in octets.
+    public let packets: [Int]
 
     private let timing: LinkTiming
     private let errorRate: Double
-    /// Payloads of the packets of one unit.
-    private let packets: [Int]
 
     init(_ parameters: LinkParameters, payload: Int, frames: [Int]) {
       self.payload = payload
@@ -64,18 +99,47 @@ extension LinkCeiling {
     ///
     /// With a packet error rate this is an expectation.
     public var sustained: Double {
+      let cycle = cycle
+      let seconds = Double(cycle.events * timing.interval) / 1_000_000
+      let units = Double(cycle.packets) / Double(packets.count)
+      return units * Double(payload) / seconds * yield(ofPairs: cycle.packets, in: cycle.events)
+    }
+
+    /// Octets per second where each unit waits for the response to the one before: that comes in the event after the unit's last packet,
+    /// and the next unit leaves in the event after that. Loss is not counted.
+    public var acknowledged: Double {
+      var (events, sent) = (1, 0)
+      while sent < packets.count {
+        let count = packetsInEvent(startingWith: sent)
+        guard count > 0 else { return 0 }
+        events += 1
+        sent += count
+      }
+      return Double(payload) * 1_000_000 / Double(events * timing.interval)
+    }
+
+    /// Exchanges in a connection event in the long run, if no packet were lost.
+    public var exchangesPerEvent: Double {
+      let cycle = cycle
+      return Double(cycle.packets) / Double(cycle.events)
+    }
+
+    /// The part of the connection interval in which nothing is on the air or between two packets, if no packet were lost; 0...1.
+    public var idleShare: Double {
+      let unit = packets.reduce(0) { $0 + timing.pair($1, 0) }
+      let busy = Double(unit) * exchangesPerEvent / Double(packets.count)
+      return max(0, 1 - busy / Double(timing.interval))
+    }
+
+    /// Connection events after which the same packet begins an event, and what they send.
+    private var cycle: (events: Int, packets: Int) {
       // The packet that an event starts with repeats sooner or later; between two repetitions the rate is exact.
       var seen: [Int: (events: Int, packets: Int)] = [:]
       var first = 0
       var events = 0
       var sent = 0
       while true {
-        if let earlier = seen[first] {
-          let seconds = Double((events - earlier.events) * timing.interval) / 1_000_000
-          let units = Double(sent - earlier.packets) / Double(packets.count)
-          return units * Double(payload) / seconds
-            * yield(ofPairs: sent - earlier.packets, in: events - earlier.events)
-        }
+        if let earlier = seen[first] { return (events - earlier.events, sent - earlier.packets) }
         seen[first] = (events, sent)
         let count = packetsInEvent(startingWith: first)
         events += 1
@@ -126,6 +190,15 @@ private struct LossChain {
     var isCentralWarned = false
     /// The peripheral has the packet already; only its acknowledgement was lost.
     var isReceived = false
+
+    /// All of them, always in this order: sums of fractions depend on it.
+    static let all = [false, true].flatMap { first in
+      [false, true].flatMap { second in
+        [false, true].map {
+          PairState(isPeripheralWarned: first, isCentralWarned: second, isReceived: $0)
+        }
+      }
+    }
   }
 
   /// Packets acknowledged in one event.
@@ -148,7 +221,8 @@ private struct LossChain {
     progress = 0
     for _ in 0..<pairs {
       var next: [PairState: Double] = [:]
-      for (state, probability) in open {
+      for state in PairState.all {
+        guard let probability = open[state] else { continue }
         for isLost in [false, true] {
           let share = probability * (isLost ? errorRate : 1 - errorRate)
           let isReceived = state.isReceived || !isLost
@@ -169,6 +243,8 @@ private struct LossChain {
       }
       open = next
     }
-    return closedReceived + open.reduce(0) { $0 + ($1.key.isReceived ? $1.value : 0) }
+    return PairState.all.reduce(closedReceived) { sum, state in
+      sum + (state.isReceived ? open[state] ?? 0 : 0)
+    }
   }
 }
