@@ -7,7 +7,7 @@ extension CommandDeclaration {
       Section(title: "Other options", options: [ArgumentParser.version.declaration]),
     ],
     subcommands: [
-      .demo, .scan, .info, .push, .resume, .status, .devices, .receive, .inspect, .manifest,
+      .demo, .scan, .info, .push, .resume, .status, .devices, .receive, .inspect, .manifest, .bench,
       .ceiling, .doctor, .help,
     ])
 }

@@ -57,87 +57,35 @@ struct DemoCommand {
     let link = arguments[RadioOptions.link]?.parameters ?? LinkParameters()
     let plan = try faults().resolved(totalBytes: Int(clamping: object.size))
     let mode = (arguments[RadioOptions.clock] ?? .real).mode
-    let clock = VirtualClock(mode)
     let capture = try RadioOptions.capture(arguments, printer: printer)
-    let air = VirtualAir(
-      clock: clock, link: link, seed: arguments[RadioOptions.seed] ?? 1, faults: plan, capture: capture)
     defer { capture?.close() }
-    let (outcomes, outcome) = AsyncStream.makeStream(of: Result<PushReport, any Error>.self)
-    if mode == .lockStep {
-      // Nothing can be waited for when simulated time stands still.
-      try clock.start { error in outcome.yield(.failure(error)) }
-    }
-    defer { if mode == .lockStep { clock.stop() } }
-
     var profile = Self.flashProfile
     if let eraseTime = plan.eraseTime { profile.eraseTime = eraseTime }
     let flash = SimulatedFlash(profile: profile)
     for offset in plan.corruptedOffsets { flash.corruptWrites(at: UInt64(offset)) }
-    let time = RadioTime(clock)
-    let receiver = ReceiveOperation(
-      into: flash, options: try ReceiveOptions(name: Self.deviceName),
-      managerOptions: [CBManagerOptionRadioKey: air.makeRadio(name: Self.deviceName)], clock: time)
-    let device = Task { try await receiver.run() }
-    defer { device.cancel() }
-    let (readiness, ready) = AsyncStream.makeStream(of: Void.self)
-    let watcher = Task { [printer] in
-      await Self.watch(receiver.events, printer) { ready.yield() }
-      ready.finish()
-    }
-    // Simulated time would pass the device by before it advertises.
-    var isReady = false
-    for await _ in readiness {
-      isReady = true
-      break
-    }
-    guard isReady else {
-      // Interrupted, or the device has an error of its own.
-      device.cancel()
-      try await device.value
-      throw CancellationError()
-    }
-
-    printer.show(.demo(link: link, object: object, faults: plan))
-    let push = try PushOperation(
-      transfer.objects(), transferID: transfer.manifest.transferID, to: .name(Self.deviceName),
-      options: options,
-      managerOptions: [CBManagerOptionRadioKey: air.makeRadio(name: "demo-sender")], clock: time)
+    let device = try SimulatedDevice(
+      name: Self.deviceName, flash: flash,
+      air: VirtualAir(
+        clock: VirtualClock(mode), link: link, seed: arguments[RadioOptions.seed] ?? 1, faults: plan,
+        capture: capture),
+      senderName: "demo-sender")
     // An unpaced link has no ceiling to compare with.
     let view = TransferView(
       transfer.manifest, ceiling: { mode == .unpaced ? nil : RadioOptions.ceiling(of: link, $0) })
-    let pushing = Task { [printer] in
-      do {
-        outcome.yield(.success(try await push.run(view, on: printer)))
-      } catch {
-        outcome.yield(.failure(error))
-      }
+    try await device.run(tell: tell) { [printer] in
+      printer.show(.demo(link: link, object: object, faults: plan))
+      let push = try PushOperation(
+        transfer.objects(), transferID: transfer.manifest.transferID, to: .name(Self.deviceName),
+        options: options, managerOptions: [CBManagerOptionRadioKey: device.sender], clock: device.time)
+      _ = try await push.run(view, on: printer)
     }
-    // For a cancelled task a stream is at its end: a task of its own hears the outcome.
-    let ending = Task { await outcomes.first { _ in true } }
-    let first = await withTaskCancellationHandler {
-      await ending.value
-    } onCancel: {
-      pushing.cancel()
-    }
-    _ = try first?.get()
-    device.cancel()
-    _ = await device.result
-    await watcher.value
     try check(flash, object)
   }
 
   /// Tells what happens at the device's end.
-  private static func watch(
-    _ events: AsyncStream<ReceiveEvent>, _ printer: any EventPrinter, onReady: () -> Void
-  ) async {
-    for await event in events {
-      switch event {
-      case .ready: onReady()
-      case .session(.objectLeft(_, let durable), _, _):
-        printer.show(.deviceStands(at: Int(clamping: durable)))
-      case .session, .interrupted: break
-      }
-    }
+  private func tell(_ event: ReceiveEvent) {
+    guard case .session(.objectLeft(_, let durable), _, _) = event else { return }
+    printer.show(.deviceStands(at: Int(clamping: durable)))
   }
 
   /// Looks into the flash behind the device's back.

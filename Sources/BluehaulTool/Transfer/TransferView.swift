@@ -17,8 +17,14 @@ struct TransferView {
   init(
     _ manifest: TransferManifest, ceiling: @escaping @Sendable (CarrierKind) -> Double? = { _ in nil }
   ) {
-    names = manifest.objects.map(\.name)
-    sizes = manifest.objects.map { Int(clamping: $0.size) }
+    self.init(
+      manifest.objects.map { ($0.name, Int(clamping: $0.size)) }, ceiling: ceiling)
+  }
+
+  /// - Parameter objects: what is sent, with sizes in bytes.
+  init(_ objects: [(name: String, size: Int)], ceiling: @escaping @Sendable (CarrierKind) -> Double?) {
+    names = objects.map(\.name)
+    sizes = objects.map(\.size)
     self.ceiling = ceiling
     last = TransferProgress(
       phase: .connect, object: names.first ?? "", objectCount: names.count,

@@ -8,6 +8,7 @@ internal import Foundation
 final class PushDriver: @unchecked Sendable {
   typealias Outcome = Result<PushReport, TransferError>
   typealias Recorder = @Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void
+  typealias Observer = @Sendable (_ activity: TransferActivity, _ now: Duration) -> Void
 
   let objects: [PushObject]
   let target: DeviceTarget
@@ -16,6 +17,8 @@ final class PushDriver: @unchecked Sendable {
   let queue: DispatchQueue
   private let transfer: [UInt8]
   private let record: Recorder?
+  private let observe: Observer?
+  private var observed = TransferActivity(hold: .link, received: 0)
   private let events: AsyncStream<PushEvent>.Continuation
 
   let connection: ConnectionDriver
@@ -48,7 +51,7 @@ final class PushDriver: @unchecked Sendable {
 
   init(
     _ objects: [PushObject], transferID: SHA256Digest, target: DeviceTarget, options: PushOptions,
-    record: Recorder?, memory: KnownDevices?,
+    record: Recorder?, observe: Observer?, memory: KnownDevices?,
     managerOptions: [String: any Sendable], clock: any TransferClock, queue: DispatchQueue,
     events: AsyncStream<PushEvent>.Continuation
   ) throws(TransferError) {
@@ -56,6 +59,7 @@ final class PushDriver: @unchecked Sendable {
     self.target = target
     self.options = options
     self.record = record
+    self.observe = observe
     self.clock = clock
     self.queue = queue
     self.events = events
@@ -188,7 +192,19 @@ final class PushDriver: @unchecked Sendable {
     isDraining = true
     defer { isDraining = false }
     while !isOver, let action = session?.nextAction() { perform(action) }
+    tellActivity()
     armTimer()
+  }
+
+  /// Tells who measures what the transfer waits for from now on.
+  private func tellActivity() {
+    guard let observe else { return }
+    var activity = session?.activity ?? TransferActivity(hold: .link, received: observed.received)
+    // What the session waited for last does not hold it any more where the carrier did not take all.
+    if lookAgain != nil, activity.hold == .receipts || activity.hold == .storage { activity.hold = .carrier }
+    guard activity != observed else { return }
+    observed = activity
+    observe(activity, clock.now)
   }
 
   private func perform(_ action: SenderSession.Action) {
@@ -235,6 +251,7 @@ final class PushDriver: @unchecked Sendable {
     carrier?.close()
     carrier = nil
     lookAgain = nil
+    tellActivity()
   }
 
   /// The session has ended without success.

@@ -21,6 +21,7 @@ public final class PushOperation: Sendable {
   ///   - target: the device.
   ///   - options: how.
   ///   - record: called on the operation's queue with the durable offset of each object, from time to time and at the end, for a journal.
+  ///   - observe: called on the operation's queue whenever what the transfer waits for changes, or more has arrived, with the time of `clock`.
   ///   - memory: where the device is remembered, and recalled from; it also keeps other processes from the device.
   ///   - managerOptions: options for the `CBCentralManager`, such as the radio.
   ///   - clock: time limits, rates and intervals run on it.
@@ -29,6 +30,7 @@ public final class PushOperation: Sendable {
     _ objects: [PushObject], transferID: SHA256Digest, to target: DeviceTarget,
     options: PushOptions = PushOptions(),
     record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil,
+    observe: (@Sendable (_ activity: TransferActivity, _ now: Duration) -> Void)? = nil,
     memory: KnownDevices? = nil, managerOptions: [String: any Sendable] = [:],
     clock: any TransferClock = SystemClock()
   ) throws(TransferError) {
@@ -39,7 +41,7 @@ public final class PushOperation: Sendable {
     self.queue = queue
     self.clock = clock
     driver = try PushDriver(
-      objects, transferID: transferID, target: target, options: options, record: record,
+      objects, transferID: transferID, target: target, options: options, record: record, observe: observe,
       memory: memory, managerOptions: managerOptions, clock: clock, queue: queue, events: continuation)
   }
 

@@ -18,6 +18,8 @@ struct ObjectRun: Sendable {
   private var windowWasUsed = false
   /// Whether ``packet(limit:session:window:now:read:)`` had nothing where the object has more.
   private(set) var isBlocked = false
+  /// What has blocked it; nil where nothing was tried yet.
+  private(set) var bound: SendWindow.Bound?
   /// The farthest octet that was sent in any epoch.
   private(set) var farthest: UInt64 = 0
   /// Since when nothing was heard while something is awaited.
@@ -40,6 +42,9 @@ struct ObjectRun: Sendable {
 
   var inFlight: UInt64 { sent > received ? sent - received : 0 }
 
+  /// Whether the stream of this epoch has ended, its last check value included.
+  var isWhollySent: Bool { epoch != nil && chunker.isAtEnd }
+
   /// Whether the receiver has everything.
   var hasArrived: Bool { epoch != nil && received == object.size }
 
@@ -55,6 +60,7 @@ struct ObjectRun: Sendable {
     needsSync = offset < object.size
     windowWasUsed = false
     isBlocked = true
+    bound = nil
     waitsSince = now
     probe = nil
   }
@@ -111,6 +117,7 @@ struct ObjectRun: Sendable {
       // Receipts of what is in flight will open the window: no need for a short packet.
       windowWasUsed = true
       isBlocked = true
+      self.bound = bound
       return nil
     }
     let start = sent
@@ -118,9 +125,11 @@ struct ObjectRun: Sendable {
     let bytes = try fill(limit: limit, allowance: allowance, read: read)
     guard !bytes.isEmpty else {
       isBlocked = true
+      self.bound = bound
       return nil
     }
     isBlocked = false
+    self.bound = nil
     if wasIdle { waitsSince = now }
     farthest = max(farthest, sent)
     if probe == nil, sent > start { probe = (sent, now) }

@@ -88,6 +88,9 @@ final class AirLink: LinkMedium {
     setTimer()
   }
 
+  /// What the direction from a side has done with its time until now.
+  func usage(from side: LinkSide) -> LinkUsage { layer.usage(side, now: clock.airNow) }
+
   func readySignal() -> FaultScript.ReadySignal {
     hasFaults ? air.withScript(of: pair) { $0.readySignal() } : .prompt
   }

@@ -10,6 +10,8 @@ final class InProcessAir: Surroundings {
   var faults: FaultPlan
   private(set) var links: [UInt64: AirLink] = [:]
   private var scripts: [DevicePair: FaultScript] = [:]
+  /// What links that are gone have used.
+  private var ended: [DevicePair: [LinkSide: LinkUsage]] = [:]
   private var advertising: [UInt64: ScheduledWork] = [:]
   private var generator: SeededGenerator
   private var lastHandle: UInt16 = 0
@@ -110,6 +112,23 @@ final class InProcessAir: Surroundings {
 
   func remove(_ link: AirLink) {
     links[link.id] = nil
+    for side in [LinkSide.central, .peripheral] {
+      let before = ended[link.pair]?[side] ?? LinkUsage()
+      ended[link.pair, default: [:]][side] = before + link.usage(from: side)
+    }
+  }
+
+  /// What all links from one adapter to another have used, whichever of them was the central.
+  func usage(from sender: UInt64, to receiver: UInt64) -> LinkUsage {
+    let ways = [
+      (DevicePair(central: sender, peripheral: receiver), LinkSide.central),
+      (DevicePair(central: receiver, peripheral: sender), .peripheral),
+    ]
+    return ways.reduce(LinkUsage()) { sum, way in
+      let (pair, side) = way
+      let present = links.values.first { $0.pair == pair }?.usage(from: side) ?? LinkUsage()
+      return sum + (ended[pair]?[side] ?? LinkUsage()) + present
+    }
   }
 
   // MARK: Faults

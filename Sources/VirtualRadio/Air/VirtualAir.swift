@@ -81,6 +81,13 @@ public final class VirtualAir: Sendable {
     core.run { $0.surroundings.setFaults(faults) }
   }
 
+  /// What the links between two radios did with their time until now, as seen by what `sender` had to send.
+  public func usage(from sender: VirtualRadio, to receiver: VirtualRadio) -> LinkUsage {
+    core.run { host in
+      (host.surroundings as? InProcessAir)?.usage(from: sender.adapter, to: receiver.adapter) ?? LinkUsage()
+    }
+  }
+
   /// Tells the size of the payload, so that faults at a share of it have their place.
   public func resolveFaults(totalBytes: Int) {
     core.run { $0.surroundings.resolveFaults(totalBytes: totalBytes) }

@@ -2,7 +2,7 @@
 ///
 /// A value without I/O. Three kinds of methods:
 /// - Commands: ``enqueue(_:from:now:)``, ``setSilent(_:_:now:)``, ``terminate(by:now:)``, ``update(_:now:)``, ``cutInsideNextFrame(from:)``.
-/// - Questions: ``nextWakeup``, ``hasRoom(_:)``.
+/// - Questions: ``nextWakeup``, ``hasRoom(_:)``, ``usage(_:now:)``.
 /// - ``advance(to:into:)``, to be called at ``nextWakeup``, which may have moved after each command.
 ///
 /// An event is decided at its anchor, with the frames that are queued then, and its outputs come when its last packet is over. A frame
@@ -62,6 +62,11 @@ struct LinkLayer {
   /// Frames of a side that are queued or not yet acknowledged.
   func queuedFrames(_ side: LinkSide) -> Int { (side == .central ? central : peripheral).budget.frames }
 
+  /// What the direction from a side has done with its time until now.
+  func usage(_ side: LinkSide, now: Duration) -> LinkUsage {
+    (side == .central ? central : peripheral).meter.usage(at: now.inNanoseconds)
+  }
+
   /// When ``advance(to:into:)`` has something to do; nil: not before the next command.
   var nextWakeup: Duration? {
     switch phase {
@@ -91,8 +96,8 @@ extension LinkLayer {
     guard !(side == .central ? central : peripheral).budget.isOverrun else { return false }
     resumeEvents(now.inNanoseconds)
     switch side {
-    case .central: central.append(frame)
-    case .peripheral: peripheral.append(frame)
+    case .central: central.append(frame, now: now.inNanoseconds)
+    case .peripheral: peripheral.append(frame, now: now.inNanoseconds)
     }
     return true
   }
@@ -169,6 +174,8 @@ extension LinkLayer {
       report(.central, central.completedFrames, closes, into: &outputs)
       report(.peripheral, peripheral.completedFrames, closes, into: &outputs)
       (central.completedFrames, peripheral.completedFrames) = (0, 0)
+      central.meter.eventEnded(at: closes, hasMore: central.hasFrames, nextEvent: anchor)
+      peripheral.meter.eventEnded(at: closes, hasMore: peripheral.hasFrames, nextEvent: anchor)
       phase = .between
     case .between where instant >= supervisionDeadline:
       end(.supervisionTimeout, instant, into: &outputs)
@@ -182,6 +189,8 @@ extension LinkLayer {
   }
 
   private mutating func runNextEvent() {
+    central.meter.eventBegan(at: anchor, carriesData: central.hasFrames)
+    peripheral.meter.eventBegan(at: anchor, carriesData: peripheral.hasFrames)
     let outcome = runEvent(at: anchor)
     if outcome.fellSilent { silentSides.insert(.peripheral) }
     phase = .event(closes: anchor + Int64(outcome.microseconds) * 1000)

@@ -9,6 +9,8 @@ struct Transmitter {
   var lastHeard: Int64
   /// Whether the link must fall silent inside the next frame.
   var isCutArmed = false
+  /// Where the time of this direction goes.
+  var meter: UsageMeter
 
   private var frames = RingBuffer<[UInt8]>()
   private var headCount = 0
@@ -23,6 +25,7 @@ struct Transmitter {
   init(parameters: LinkParameters, now: Int64) {
     budget = FrameBudget(parameters)
     lastHeard = now
+    meter = UsageMeter(now: now)
   }
 
   /// Whether a frame waits or is not yet acknowledged.
@@ -40,7 +43,8 @@ struct Transmitter {
   /// Whether an acknowledgement that reaches this side now has something to acknowledge.
   var canBeAcknowledged: Bool { awaitsAcknowledgement && isReceived }
 
-  mutating func append(_ frame: [UInt8]) {
+  mutating func append(_ frame: [UInt8], now: Int64) {
+    meter.queued(now: now)
     if frames.isEmpty { headCount = frame.count }
     frames.append(frame)
     budget.add(octets: frame.count)
@@ -77,10 +81,14 @@ struct Transmitter {
 
   /// Puts a packet on its way, a new one if the one before is acknowledged.
   mutating func send(octets: Int) {
-    guard !awaitsAcknowledgement else { return }
+    guard !awaitsAcknowledgement else {
+      if outstanding > 0 { meter.sent(octets: outstanding, isRepetition: true) }
+      return
+    }
     outstanding = octets
     awaitsAcknowledgement = true
     isReceived = false
+    if octets > 0 { meter.sent(octets: octets, isRepetition: false) }
   }
 
   /// What the receiver makes of a valid copy of the packet on its way.

@@ -1,0 +1,111 @@
+internal import BulkTransfer
+internal import VirtualRadio
+
+/// Measurements as a chart: over time, or over what a sweep has varied.
+struct BenchPlot {
+  private let results: [BenchResult]
+
+  init(_ results: [BenchResult]) { self.results = results }
+
+  /// Points of a curve over time.
+  private static let steps = 60
+
+  var svg: String { chart.svg }
+
+  var chart: LineChart { results.first?.varied.isEmpty == false ? sweep : overTime }
+
+  private var unit: String { "kB/s (1000 bytes of payload a second)" }
+
+  private var overTime: LineChart {
+    var series: [LineChart.Series] = []
+    let end = results.map { $0.duration / .seconds(1) }.max() ?? 0
+    for (index, result) in results.enumerated() {
+      series.append(
+        LineChart.Series(
+          name: "\(result.carrier.title), arrived at the receiver", points: Self.rates(result), color: index))
+      if let ceiling = result.ceiling {
+        series.append(
+          LineChart.Series(
+            name: "\(result.carrier.title), ceiling", points: [(0, ceiling / 1000), (end, ceiling / 1000)],
+            color: index, isBound: true))
+      }
+    }
+    return LineChart(
+      title: title("Throughput over time"), xLabel: "seconds since the session began", yLabel: unit,
+      xAxis: .numbers, series: series)
+  }
+
+  /// Arrivals in equal steps of time, as rates in the middle of each.
+  static func rates(_ result: BenchResult) -> [(x: Double, y: Double)] {
+    let total = result.duration / .seconds(1)
+    guard total > 0, let last = result.points.last else { return [] }
+    let step = total / Double(steps)
+    var rates: [(x: Double, y: Double)] = []
+    var next = result.points.startIndex
+    var (before, now) = (UInt64(0), UInt64(0))
+    for number in 1...steps {
+      while next < result.points.endIndex, result.points[next].time / .seconds(1) <= step * Double(number) {
+        now = result.points[next].received
+        next += 1
+      }
+      rates.append((step * (Double(number) - 0.5), Double(now - before) / step / 1000))
+      if now == last.received { break }
+      before = now
+    }
+    return rates
+  }
+
+  private var sweep: LineChart {
+    let keys = results[0].varied.map(\.key)
+    // The values of the first sweep are the axis; the second and the carrier make curves.
+    var places: [String] = []
+    for result in results where !places.contains(result.varied[0].value) {
+      places.append(result.varied[0].value)
+    }
+    var curves: [String] = []
+    for result in results where !curves.contains(curve(result)) { curves.append(curve(result)) }
+    var series: [LineChart.Series] = []
+    for (index, name) in curves.enumerated() {
+      let mine = results.filter { curve($0) == name }
+      func points(_ value: (BenchResult) -> Double?) -> [(x: Double, y: Double)] {
+        mine.compactMap { result in
+          guard let place = places.firstIndex(of: result.varied[0].value), let rate = value(result) else {
+            return nil
+          }
+          return (Double(place), rate / 1000)
+        }
+      }
+      series.append(LineChart.Series(name: name, points: points(\.goodput), color: index))
+      series.append(
+        LineChart.Series(name: "\(name), ceiling", points: points(\.ceiling), color: index, isBound: true))
+    }
+    return LineChart(
+      title: title("Goodput over \(keys[0])"), xLabel: Self.label(of: keys[0]), yLabel: unit,
+      xAxis: .names(places), series: series)
+  }
+
+  private func curve(_ result: BenchResult) -> String {
+    ([result.carrier.title] + result.varied.dropFirst().map { "\($0.key) \($0.value)" }).joined(
+      separator: ", ")
+  }
+
+  private static func label(of key: String) -> String {
+    guard key != BenchSweep.sizeKey else { return "size of what is sent" }
+    return LinkParameters.keys.first { $0.name == key }.map { "\(key): \($0.meaning)" } ?? key
+  }
+
+  private func title(_ what: String) -> String {
+    guard let first = results.first, first.varied.isEmpty else { return what }
+    return "\(what), \(Amounts.bytes(first.size))" + (first.link.map { " on \($0)" } ?? "")
+  }
+}
+
+extension CarrierKind {
+  /// For people.
+  var title: String {
+    switch self {
+    case .gatt: "GATT"
+    case .l2cap: "L2CAP"
+    }
+  }
+}
