@@ -78,9 +78,13 @@ for name in [
   targets += [
     .target(name: "CLinux"),
 
+    // Sockets and other descriptors on a queue: epoll(7).
+    .target(name: "Readiness", dependencies: ["CLinux", "Locking"], swiftSettings: settings),
+    .testTarget(name: "ReadinessTests", dependencies: ["Readiness", "Locking"], swiftSettings: settings),
+
     // libdbus-1 as Swift, for any use of D-Bus.
     .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
-    .target(name: "DBus", dependencies: ["CDBus", "Locking"], swiftSettings: settings),
+    .target(name: "DBus", dependencies: ["CDBus", "Locking", "Readiness"], swiftSettings: settings),
     .testTarget(
       name: "DBusTests", dependencies: ["DBus", "CDBus", "Locking", "ChildProcess", "TestSupport"],
       swiftSettings: settings),
@@ -92,17 +96,20 @@ for name in [
     // bluetoothd and the kernel's sockets as a radio.
     .systemLibrary(name: "CBluez", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
     .target(
-      name: "BlueZRadio", dependencies: ["Radio", "DBus", "Locking", "CBluez", "CLinux"],
+      name: "BlueZRadio", dependencies: ["Radio", "Readiness", "DBus", "Locking", "CBluez", "CLinux"],
       swiftSettings: settings),
     .testTarget(
       name: "BlueZRadioTests",
-      dependencies: ["BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess", "RealStack"],
+      dependencies: ["BlueZRadio", "Radio", "Readiness", "DBus", "Locking", "ChildProcess", "RealStack"],
       swiftSettings: settings),
 
     // A link in software.
-    .target(name: "VirtualRadio", dependencies: ["Radio", "Locking", "CLinux"], swiftSettings: settings),
+    .target(
+      name: "VirtualRadio", dependencies: ["Radio", "Readiness", "Locking", "CLinux"],
+      swiftSettings: settings),
     .testTarget(
-      name: "VirtualRadioTests", dependencies: ["VirtualRadio", "Radio", "Locking", "TestSupport"],
+      name: "VirtualRadioTests",
+      dependencies: ["VirtualRadio", "Radio", "Readiness", "Locking", "TestSupport"],
       swiftSettings: settings),
 
     // What every radio must do; each radio is one argument of the suite.

@@ -1,11 +1,11 @@
 internal import DBus
-internal import Dispatch
 internal import Foundation
 internal import Glibc
+internal import Readiness
 
 /// A descriptor that the daemon has given for the values of one characteristic: each datagram is one value (unix(7), SOCK_SEQPACKET).
 ///
-/// Sources on it have a duplicate each, so that the descriptor can be closed at any moment. All of this may be called from any thread.
+/// It can be closed at any moment, and all of this may be called from any thread.
 final class AcquiredSocket: Sendable {
   private let descriptor: UnixDescriptor
   private static let noWaiting = Int32(MSG_DONTWAIT)
@@ -75,35 +75,21 @@ final class AcquiredSocket: Sendable {
     return result == 0 ? Int(memory[2]) : 0
   }
 
-  /// Calls `handler` on `queue` as long as values or the end are there, until the source is cancelled.
-  func whenReadable(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) -> SocketSource? {
-    guard let own = try? descriptor.duplicate() else { return nil }
-    return SocketSource(DispatchSource.makeReadSource(fileDescriptor: own.raw, queue: queue), own, handler)
+  /// Calls `handler` at the monitor as long as values or the end are there, until the source is cancelled or let go of; nil where no descriptor is left.
+  func whenReadable(
+    _ monitor: ReadinessMonitor?, _ handler: @escaping @Sendable () -> Void
+  ) -> ReadinessSource? {
+    let source = monitor.flatMap { ReadinessSource.reading(descriptor.raw, $0, handler) }
+    source?.setEnabled(true)
+    return source
   }
 
-  /// Calls `handler` on `queue` as long as there is room, until the source is cancelled.
-  func whenWritable(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) -> SocketSource? {
-    guard let own = try? descriptor.duplicate() else { return nil }
-    return SocketSource(DispatchSource.makeWriteSource(fileDescriptor: own.raw, queue: queue), own, handler)
+  /// Calls `handler` at the monitor as long as there is room, until the source is cancelled or let go of; nil where no descriptor is left.
+  func whenWritable(
+    _ monitor: ReadinessMonitor?, _ handler: @escaping @Sendable () -> Void
+  ) -> ReadinessSource? {
+    let source = monitor.flatMap { ReadinessSource.writing(descriptor.raw, $0, handler) }
+    source?.setEnabled(true)
+    return source
   }
-}
-
-// Dispatch sources can be used from all threads; this one is set up before it is shared.
-final class SocketSource: @unchecked Sendable {
-  private let source: any DispatchSourceProtocol
-
-  fileprivate init(
-    _ source: any DispatchSourceProtocol, _ descriptor: UnixDescriptor,
-    _ handler: @escaping @Sendable () -> Void
-  ) {
-    self.source = source
-    source.setEventHandler(handler: handler)
-    // The descriptor has to stay open until the source is through with it.
-    source.setCancelHandler { withExtendedLifetime(descriptor) {} }
-    source.resume()
-  }
-
-  deinit { source.cancel() }
-
-  func cancel() { source.cancel() }
 }

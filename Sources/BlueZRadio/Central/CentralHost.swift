@@ -1,6 +1,7 @@
 internal import DBus
 internal import Dispatch
 internal import Radio
+internal import Readiness
 
 /// The central role as all clients of a host share it: scans, links by device, and who is told of what.
 ///
@@ -17,10 +18,13 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
   private var lastSeen: [ObjectPath: DeviceFacts] = [:]
   let pairing: PairingAgent
   let connector: L2CAPConnector
+  /// Of the descriptors for values; nil where the system has none left.
+  let monitor: ReadinessMonitor?
 
   init(_ host: BlueZHost) {
     self.host = host
     pairing = PairingAgent(host)
+    monitor = ReadinessMonitor(queue: host.queue)
     connector = L2CAPConnector(clock: host.clock)
   }
 

@@ -1,12 +1,13 @@
 internal import DBus
 internal import Foundation
 internal import Radio
+internal import Readiness
 
 /// Who gets the values that a characteristic pushes, and how they come.
 struct Subscription: Sendable {
   enum Source: Sendable {
     /// A descriptor: one datagram is one value.
-    case socket(AcquiredSocket, SocketSource)
+    case socket(AcquiredSocket, ReadinessSource)
     /// Changes of the property `Value`.
     case signals
   }
@@ -108,7 +109,7 @@ extension LinkSession {
   // MARK: Values
 
   private func listen(_ socket: AcquiredSocket, _ handle: AttributeHandle) {
-    let source = socket.whenReadable(on: host.queue) { [weak self] in self?.receive(socket, handle) }
+    let source = socket.whenReadable(central.monitor) { [weak self] in self?.receive(socket, handle) }
     guard let source else {
       return fail(RadioError(.noResources, "no descriptor is left for notifications"))
     }

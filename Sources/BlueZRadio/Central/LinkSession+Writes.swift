@@ -33,7 +33,7 @@ extension LinkSession {
 
   private func waitForRoom(_ socket: AcquiredSocket, _ handle: AttributeHandle) {
     guard writableSources[handle] == nil else { return }
-    let source = socket.whenWritable(on: host.queue) { [weak self] in
+    let source = socket.whenWritable(central.monitor) { [weak self] in
       self?.writableSources[handle] = nil
       self?.pump(handle)
     }

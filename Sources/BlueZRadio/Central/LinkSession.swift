@@ -2,6 +2,7 @@ internal import DBus
 internal import Dispatch
 internal import Foundation
 internal import Radio
+internal import Readiness
 
 /// One link while it is up: requests, subscriptions, writes and the peer's attributes, for all clients that use it.
 ///
@@ -36,7 +37,7 @@ final class LinkSession: @unchecked Sendable {
   var operations = AttributeQueue<Operation>()
   var subscriptions: [AttributeHandle: Subscription] = [:]
   var acquiring: Set<AttributeHandle> = []
-  var writableSources: [AttributeHandle: SocketSource] = [:]
+  var writableSources: [AttributeHandle: ReadinessSource] = [:]
   /// What the reply to the running operation will prove.
   var coverage: WriteBudget.Amount?
   /// Probes that have given no evidence.

@@ -3,6 +3,7 @@ internal import Dispatch
 internal import Foundation
 internal import Locking
 internal import Radio
+internal import Readiness
 
 /// The shell of an ``SDUStream``: a connected socket of type SOCK_SEQPACKET and its readiness.
 ///
@@ -76,8 +77,8 @@ final class L2CAPChannelCore: Sendable {
   func start() {
     withState { state in
       guard let socket = state.socket, state.stream.phase != .ended else { return }
-      state.writing = .writing(socket, monitor) { [weak self] in self?.socketIsWritable() }
-      state.reading = .reading(socket, monitor) { [weak self] in self?.socketIsReadable() }
+      state.writing = .writing(socket.raw, monitor) { [weak self] in self?.socketIsWritable() }
+      state.reading = .reading(socket.raw, monitor) { [weak self] in self?.socketIsReadable() }
       guard state.writing != nil, state.reading != nil else {
         PacketSocket.shutDown(socket)
         return finish(&state, RadioError(.noResources, "no descriptor is left for a channel"))

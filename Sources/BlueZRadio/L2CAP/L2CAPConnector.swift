@@ -3,6 +3,7 @@ internal import Dispatch
 internal import Glibc
 internal import Locking
 internal import Radio
+internal import Readiness
 
 /// Opens credit-based channels to peers.
 final class L2CAPConnector: Sendable {
@@ -41,7 +42,7 @@ final class L2CAPConnector: Sendable {
   ) -> L2CAPAttempt {
     let request = L2CAPRequest(device: device, adapter: adapter, psm: psm, security: security)
     let monitor = monitor.withLock { monitor in
-      if monitor == nil { monitor = ReadinessMonitor(label: "BlueZRadio.channels") }
+      if monitor == nil { monitor = ReadinessMonitor(queue: DispatchQueue(label: "BlueZRadio.channels")) }
       return monitor
     }
     let attempt = L2CAPAttempt(
@@ -110,7 +111,7 @@ final class L2CAPAttempt: Sendable {
       let isWatched = state.withLock { state in
         state.socket = socket
         state.timer = timer
-        state.source = .writing(socket, monitor) { self.settled() }
+        state.source = .writing(socket.raw, monitor) { self.settled() }
         state.source?.setEnabled(true)
         return state.source != nil
       }

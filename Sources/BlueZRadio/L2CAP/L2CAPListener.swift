@@ -3,6 +3,7 @@ internal import Dispatch
 internal import Glibc
 internal import Locking
 internal import Radio
+internal import Readiness
 
 /// Accepts credit-based channels on a PSM of an adapter, which it chooses. Releasing it closes it, and the channels with it.
 final class L2CAPListener: Sendable {
@@ -52,7 +53,7 @@ final class L2CAPListener: Sendable {
     onAccept: @escaping @Sendable (DeviceAddress, L2CAPChannel) -> Void
   ) throws(RadioError) {
     let (socket, psm) = try Self.listen(adapter, requiresEncryption ? .medium : .low, sockets)
-    guard let monitor = ReadinessMonitor(label: "BlueZRadio.channels") else {
+    guard let monitor = ReadinessMonitor(queue: DispatchQueue(label: "BlueZRadio.channels")) else {
       throw RadioError(publishing: SocketError("epoll_create1(2)", EMFILE))
     }
     self.psm = psm
@@ -63,7 +64,7 @@ final class L2CAPListener: Sendable {
     self.onAccept = onAccept
     let isWatched = state.withLock { state in
       state.socket = socket
-      state.source = .reading(socket, monitor) { [weak self] in self?.acceptWaiting() }
+      state.source = .reading(socket.raw, monitor) { [weak self] in self?.acceptWaiting() }
       state.source?.setEnabled(true)
       return state.source != nil
     }

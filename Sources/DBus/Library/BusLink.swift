@@ -1,5 +1,7 @@
 internal import CDBus
 internal import Dispatch
+internal import Glibc
+internal import Readiness
 
 /// Owns a private connection of libdbus: its watches, what it received, its end.
 ///
@@ -12,7 +14,8 @@ internal import Dispatch
 @safe final class BusLink: @unchecked Sendable {
   private let queue: DispatchQueue
   private var connection: OpaquePointer?
-  private var watches: [OpaquePointer: WatchSource] = unsafe [:]
+  private let monitor: ReadinessMonitor
+  private var watches: [OpaquePointer: ReadinessSource] = unsafe [:]
   private var drainIsScheduled = false
   private var isDraining = false
 
@@ -32,7 +35,9 @@ internal import Dispatch
     guard !address.utf8.contains(0) else {
       throw .invalid("an address with a NUL", name: DBusErrorName.badAddress)
     }
+    guard let monitor = ReadinessMonitor(queue: queue) else { throw .system("epoll_create1(2)", EMFILE) }
     self.queue = queue
+    self.monitor = monitor
     var error = LibraryError()
     let opened = unsafe error.collect { unsafe dbus_connection_open_private(address, $0) }
     guard let opened = unsafe opened else { throw error.value }
@@ -73,9 +78,15 @@ internal import Dispatch
   private func add(_ watch: OpaquePointer?) -> Bool {
     guard let watch = unsafe watch else { return false }
     let key = UInt(bitPattern: watch)
-    let source = unsafe WatchSource(watch, queue: queue) { [weak self] flags in
-      self?.handle(key, flags)
-    }
+    let descriptor = unsafe dbus_watch_get_unix_fd(watch)
+    let readable = DBUS_WATCH_READABLE.rawValue
+    let writable = DBUS_WATCH_WRITABLE.rawValue
+    let source =
+      if unsafe dbus_watch_get_flags(watch) & readable != 0 {
+        ReadinessSource.reading(descriptor, monitor) { [weak self] in self?.handle(key, readable) }
+      } else {
+        ReadinessSource.writing(descriptor, monitor) { [weak self] in self?.handle(key, writable) }
+      }
     guard let source else { return false }
     unsafe watches[watch] = source
     unsafe source.setEnabled(dbus_watch_get_enabled(watch) != 0)

@@ -1,10 +1,11 @@
 internal import Dispatch
 internal import Locking
 internal import Radio
+internal import Readiness
 
 /// A stream of ``AirMessage`` to and from another process. Sending never waits; what the other side does not read stays in a buffer.
 ///
-/// Handlers run on the queue, never overlap, and none runs after `ended`, which comes once unless ``close()`` came first.
+/// Handlers run on the monitor's queue, never overlap, and none runs after `ended`, which comes once unless ``close()`` came first.
 final class AirConnection: Sendable {
   enum Event: Sendable {
     case messages([AirMessage])
@@ -25,9 +26,8 @@ final class AirConnection: Sendable {
     /// Itself, from ``closeWhenSent()`` to the end: who has said farewell lets go, and what waits is still to be sent.
     var keeper: AirConnection?
     var decoder = AirMessageDecoder()
-    // Sources hold on to the connection by their handlers until they are cancelled.
-    var reading: (any DispatchSourceRead)?
-    var writing: (any DispatchSourceWrite)?
+    var reading: ReadinessSource?
+    var writing: ReadinessSource?
   }
 
   /// Octets that wait to be sent, above which a sender should pause.
@@ -38,39 +38,33 @@ final class AirConnection: Sendable {
   static let longestFarewell = DispatchTimeInterval.seconds(30)
 
   private let socket: FileDescriptor
-  private let queue: DispatchQueue
+  private let monitor: ReadinessMonitor
+  private var queue: DispatchQueue { monitor.queue }
   private let farewell: DispatchTimeInterval
   private let handler: @Sendable (Event) -> Void
   private let state = PosixMutex(State())
 
   /// Takes a connected socket; ``start()`` begins reading.
   init(
-    _ socket: FileDescriptor, queue: DispatchQueue, farewell: DispatchTimeInterval = longestFarewell,
+    _ socket: FileDescriptor, _ monitor: ReadinessMonitor,
+    farewell: DispatchTimeInterval = longestFarewell,
     handler: @escaping @Sendable (Event) -> Void
   ) {
     self.socket = socket
-    self.queue = queue
+    self.monitor = monitor
     self.farewell = farewell
     self.handler = handler
   }
 
   /// Begins reading; once.
   func start() {
-    state.withLock { state in
-      guard !state.isClosed else { return }
-      let reading = DispatchSource.makeReadSource(fileDescriptor: socket.raw, queue: queue)
-      reading.setEventHandler { [weak self] in self?.read() }
-      reading.setCancelHandler { [socket] in withExtendedLifetime(socket) {} }
-      reading.activate()
-      state.reading = reading
+    let isReading = state.withLock { state in
+      guard !state.isClosed else { return true }
+      state.reading = .reading(socket.raw, monitor) { [weak self] in self?.read() }
+      state.reading?.setEnabled(true)
+      return state.reading != nil
     }
-  }
-
-  deinit {
-    state.withLock { state in
-      state.reading?.cancel()
-      Self.cancelWriting(&state)
-    }
+    if !isReading { queue.async { self.end("no descriptor is left") } }
   }
 
   /// Whether the other side is behind with reading.
@@ -116,21 +110,11 @@ final class AirConnection: Sendable {
       UnixSocket.shutDown(socket)
       state.outgoing = []
       state.sent = 0
-      state.reading?.cancel()
       state.reading = nil
-      Self.cancelWriting(&state)
+      state.writing = nil
       defer { state.keeper = nil }
       return state.keeper
     }
-  }
-
-  private static func cancelWriting(_ state: inout State) {
-    guard let writing = state.writing else { return }
-    writing.cancel()
-    // A suspended source must not be released.
-    if !state.isWriteArmed { writing.resume() }
-    state.isWriteArmed = true
-    state.writing = nil
   }
 
   private func end(_ reason: String?) {
@@ -223,7 +207,7 @@ final class AirConnection: Sendable {
       state.outgoing.removeAll(keepingCapacity: state.outgoing.capacity <= Self.highWater)
       state.sent = 0
       if state.isWriteArmed {
-        state.writing?.suspend()
+        state.writing?.setEnabled(false)
         state.isWriteArmed = false
       }
       defer { state.wasHigh = false }
@@ -248,19 +232,11 @@ final class AirConnection: Sendable {
       return .failed("the other process does not read")
     }
     if state.writing == nil {
-      // On a descriptor of its own: on Linux libdispatch has one registration for all sources of one, and one may outlive another's end.
-      let own: FileDescriptor
-      do throws(SystemError) { own = try UnixSocket.duplicate(socket) } catch { return .failed("\(error)") }
-      let writing = DispatchSource.makeWriteSource(fileDescriptor: own.raw, queue: queue)
-      writing.setEventHandler { [weak self] in self?.flush() }
-      writing.setCancelHandler { withExtendedLifetime(own) {} }
-      writing.activate()
-      state.writing = writing
-      state.isWriteArmed = true
-    } else if !state.isWriteArmed {
-      state.writing?.resume()
-      state.isWriteArmed = true
+      state.writing = .writing(socket.raw, monitor) { [weak self] in self?.flush() }
     }
+    guard let writing = state.writing else { return .failed("no descriptor is left") }
+    writing.setEnabled(true)
+    state.isWriteArmed = true
     return .blocked
   }
 }

@@ -25,7 +25,7 @@ extension DirectoryAir {
     }
     guard watch == nil else { return }
     do throws(SystemError) {
-      watch = try DirectoryWatch(directory, queue: queue) { [weak core = host.core] in
+      watch = try DirectoryWatch(directory, monitor) { [weak core = host.core] in
         core?.run { ($0.surroundings as? DirectoryAir)?.look($0) }
       }
       look(host)
@@ -63,7 +63,7 @@ extension DirectoryAir {
 
   private func observe(_ file: AirFileName, _ socket: FileDescriptor, _ host: HostState) {
     guard let adapter = host.adapters.values.first else { return }
-    let connection = AirConnection(socket, queue: queue) { [weak core = host.core] event in
+    let connection = AirConnection(socket, monitor) { [weak core = host.core] event in
       core?.run { ($0.surroundings as? DirectoryAir)?.handle(event, of: file, $0) }
     }
     observers[file] = Observer(connection: connection)
@@ -112,7 +112,7 @@ extension DirectoryAir {
     let socket: FileDescriptor
     do throws(SystemError) { socket = try directory.connect(to: file) } catch { return }
     let id = host.makeIdentity()
-    let connection = AirConnection(socket, queue: queue) { [weak core = host.core] event in
+    let connection = AirConnection(socket, monitor) { [weak core = host.core] event in
       core?.run { ($0.surroundings as? DirectoryAir)?.remoteLinks[id]?.handle(event) }
     }
     let link = RemoteLink(

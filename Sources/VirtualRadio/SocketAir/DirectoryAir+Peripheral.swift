@@ -1,5 +1,5 @@
-internal import Dispatch
 internal import Radio
+internal import Readiness
 
 /// The host's part: a name, a socket, visitors.
 extension DirectoryAir {
@@ -56,13 +56,11 @@ extension DirectoryAir {
 
   private func startAccepting(_ host: HostState) {
     guard let socket = listener?.socket else { return }
-    let source = DispatchSource.makeReadSource(fileDescriptor: socket.raw, queue: queue)
-    source.setEventHandler { [weak core = host.core] in
+    accepting = .reading(socket.raw, monitor) { [weak core = host.core] in
       core?.run { ($0.surroundings as? DirectoryAir)?.accept($0) }
     }
-    source.setCancelHandler { withExtendedLifetime(socket) {} }
-    source.activate()
-    accepting = source
+    guard let accepting else { return acceptLater(host) }
+    accepting.setEnabled(true)
   }
 
   private func accept(_ host: HostState) {
@@ -74,17 +72,20 @@ extension DirectoryAir {
       }
     } catch {
       // Descriptors or memory are short: the socket would stay readable, so it is left alone for a while.
-      accepting?.cancel()
       accepting = nil
-      _ = clock.schedule(after: .seconds(1)) { [weak core = host.core] in
-        core?.run { $0.surroundings.interestChanged($0) }
-      }
+      acceptLater(host)
+    }
+  }
+
+  private func acceptLater(_ host: HostState) {
+    _ = clock.schedule(after: .seconds(1)) { [weak core = host.core] in
+      core?.run { $0.surroundings.interestChanged($0) }
     }
   }
 
   private func welcome(_ socket: FileDescriptor, _ host: HostState) {
     let id = host.makeIdentity()
-    let connection = AirConnection(socket, queue: queue) { [weak core = host.core] event in
+    let connection = AirConnection(socket, monitor) { [weak core = host.core] event in
       core?.run { ($0.surroundings as? DirectoryAir)?.handle(event, of: id, $0) }
     }
     let patience = clock.schedule(after: Self.greetingTime) { [weak core = host.core] in

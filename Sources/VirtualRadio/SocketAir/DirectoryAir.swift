@@ -1,5 +1,5 @@
-internal import Dispatch
 internal import Radio
+internal import Readiness
 
 /// The air between processes, as one process sees it: a directory with the sockets of peripherals. Lives under the lock of a
 /// ``HostCore`` that has one adapter. The files and messages are described in docs/virtual-air.md.
@@ -11,7 +11,7 @@ final class DirectoryAir: Surroundings {
   /// Plays ``faults`` for all centrals together.
   private var script: FaultScript
   /// Where sockets are read and written.
-  let queue = DispatchQueue(label: "VirtualRadio.DirectoryAir")
+  let monitor: ReadinessMonitor
   var generator: SeededGenerator
   /// Faults that centrals bring along, for their own links; by central.
   private var broughtScripts: [UInt64: (plan: FaultPlan, script: FaultScript)] = [:]
@@ -21,7 +21,7 @@ final class DirectoryAir: Surroundings {
 
   // As a peripheral.
   var listener: AirListener?
-  var accepting: (any DispatchSourceRead)?
+  var accepting: ReadinessSource?
   var visitors: [UInt64: Visitor] = [:]
   var advertisingTimer: ScheduledWork?
   var links: [UInt64: AirLink] = [:]
@@ -36,10 +36,12 @@ final class DirectoryAir: Surroundings {
   static let greetingTime = Duration.seconds(10)
 
   init(
-    clock: VirtualClock, directory: AirDirectory, seed: UInt64, faults: FaultPlan, capture: BTSnoopWriter?
+    clock: VirtualClock, directory: AirDirectory, monitor: ReadinessMonitor, seed: UInt64,
+    faults: FaultPlan, capture: BTSnoopWriter?
   ) {
     self.clock = clock
     self.directory = directory
+    self.monitor = monitor
     self.faults = faults
     script = FaultScript(faults)
     self.capture = capture
@@ -47,7 +49,6 @@ final class DirectoryAir: Surroundings {
   }
 
   deinit {
-    accepting?.cancel()
     advertisingTimer?.cancel()
     nextLook?.cancel()
     for visitor in visitors.values { visitor.abandon() }

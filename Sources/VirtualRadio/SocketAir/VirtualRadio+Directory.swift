@@ -1,4 +1,6 @@
+internal import Dispatch
 public import Radio
+internal import Readiness
 
 extension VirtualRadio {
   /// Makes the radio of this process in an air that processes share: the directory `directory`, which is made if it is not there.
@@ -22,8 +24,13 @@ extension VirtualRadio {
         "the name \"\(name)\" has \(name.utf8.count) octets; it must have 1...\(AirMessage.longestName)")
     }
     let air = try AirDirectory(path: directory)
+    let queue = DispatchQueue(label: "VirtualRadio.DirectoryAir")
+    guard let monitor = ReadinessMonitor(queue: queue) else {
+      throw VirtualAirError(.socket, "virtual:\(directory): this process has no file descriptor left")
+    }
     let core = HostCore(clock: clock) { clock in
-      DirectoryAir(clock: clock, directory: air, seed: seed, faults: faults, capture: capture)
+      DirectoryAir(
+        clock: clock, directory: air, monitor: monitor, seed: seed, faults: faults, capture: capture)
     }
     let peerID = PeerID(adapterName: name)
     let adapter = core.run { state in

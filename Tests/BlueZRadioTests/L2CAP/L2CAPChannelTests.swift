@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Radio
+import Readiness
 import Testing
 
 @testable import BlueZRadio
@@ -18,7 +19,7 @@ import Testing
 
     init(_ pair: PacketPair, mtu: Int = 512) throws {
       far = pair.far
-      let monitor = try #require(ReadinessMonitor(label: "test"))
+      let monitor = try #require(ReadinessMonitor(queue: DispatchQueue(label: "test")))
       queue = monitor.queue
       let core = L2CAPChannelCore(
         pair.near, SDUStream.Limits(sendMTU: mtu, receiveMTU: 512, capacity: L2CAPChannelTests.capacity),

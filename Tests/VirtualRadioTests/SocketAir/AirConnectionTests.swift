@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Radio
+import Readiness
 import Testing
 
 @testable import VirtualRadio
@@ -20,10 +21,10 @@ import Testing
 
   /// Says more than the other side has read, and farewell, and lets go.
   private func sayFarewell(
-    _ socket: FileDescriptor, _ queue: DispatchQueue,
+    _ socket: FileDescriptor, _ monitor: ReadinessMonitor,
     within farewell: DispatchTimeInterval = AirConnection.longestFarewell
   ) -> Weak {
-    let connection = AirConnection(socket, queue: queue, farewell: farewell) { _ in }
+    let connection = AirConnection(socket, monitor, farewell: farewell) { _ in }
     connection.start()
     for _ in 0..<Self.many { connection.send(Self.frame) }
     connection.send(.ended(.terminated(by: .peripheral)))
@@ -37,7 +38,8 @@ import Testing
   func farewell() throws {
     let (near, far) = try Self.pair()
     let queue = DispatchQueue(label: "air")
-    let left = sayFarewell(near, queue)
+    let monitor = try #require(ReadinessMonitor(queue: queue))
+    let left = sayFarewell(near, monitor)
     // What fits has been sent; the rest waits for a reader.
     queue.sync {}
     let reader = RawVisitor(accepted: far)
@@ -61,7 +63,8 @@ import Testing
   func unread() throws {
     let (near, far) = try Self.pair()
     let queue = DispatchQueue(label: "air")
-    let left = sayFarewell(near, queue, within: .milliseconds(20))
+    let monitor = try #require(ReadinessMonitor(queue: queue))
+    let left = sayFarewell(near, monitor, within: .milliseconds(20))
     // POLLHUP, which is always waited for.
     var poll = pollfd(fd: far.raw, events: 0, revents: 0)
     #expect(unsafe Glibc.poll(&poll, 1, 600_000) == 1)
@@ -69,16 +72,24 @@ import Testing
     #expect(left.connection == nil)
   }
 
+  /// What is sent to a side that has gone.
+  enum Sent: CaseIterable, Sendable {
+    case nothing, oneMessage
+    /// The buffer is full when the other side goes, so that the write fails first.
+    case more
+  }
+
   @Test(
-    "one that goes is heard to its last word, whatever could not be sent to it", arguments: [true, false])
-  func lastWords(isFull: Bool) throws {
+    "one that goes is heard to its last word and its end, whatever could not be sent to it",
+    arguments: Sent.allCases)
+  func lastWords(sent: Sent) throws {
     let queue = DispatchQueue(label: "air")
+    let monitor = try #require(ReadinessMonitor(queue: queue))
     let log = NewsLog<AirConnection.Event>()
     let connection = try {
       let (near, far) = try Self.pair()
-      let connection = AirConnection(near, queue: queue) { log.append($0) }
-      if isFull {
-        // Its buffer is full when the other side goes, so that the write fails first.
+      let connection = AirConnection(near, monitor) { log.append($0) }
+      if sent == .more {
         for _ in 0..<Self.many { connection.send(Self.frame) }
         queue.sync {}
       }
@@ -87,7 +98,7 @@ import Testing
       visitor.send(.terminate)
       return connection
     }()
-    connection.send(Self.frame)
+    if sent != .nothing { connection.send(Self.frame) }
     connection.start()
     try log.expect("the end") { event in if case .ended = event { () } else { nil } }
     connection.send(Self.frame)

@@ -1,15 +1,16 @@
 internal import CLinux
-internal import DBus
-internal import Dispatch
+package import Dispatch
+internal import Glibc
 internal import Locking
 
-/// Tells when sockets are readable or writable, on a queue: one epoll(7), watched by one dispatch source.
+/// Tells when descriptors are readable or writable, on a queue: one epoll(7), watched by one dispatch source.
 ///
-/// Sockets have no dispatch sources of their own. libdispatch on Linux (Swift 6.3) has one registration for all sources of a descriptor and drops it at
-/// a hang-up; while channels came and went on a real kernel, its event loop was seen to crash.
-final class ReadinessMonitor: Sendable {
+/// Sockets have no dispatch sources of their own. libdispatch on Linux (Swift 6.3) drops its registration of a descriptor at the first hang-up: whoever then
+/// takes what was said and not the end as well never hears of the end. It has one registration for all sources of a descriptor, too, which one that is
+/// made with the same number soon afterwards can inherit; and its event loop was seen to crash while sockets came and went.
+package final class ReadinessMonitor: Sendable {
   private struct Watched {
-    let socket: UnixDescriptor
+    let descriptor: OwnDescriptor
     let isWriting: Bool
     let handler: @Sendable () -> Void
     var interest = ReadinessSource.Interest.nothing
@@ -22,19 +23,17 @@ final class ReadinessMonitor: Sendable {
   }
 
   /// Where handlers are called.
-  let queue: DispatchQueue
-  private let epoll: UnixDescriptor
+  package let queue: DispatchQueue
+  private let epoll: OwnDescriptor
   private let state = PosixMutex(State())
 
   /// Nil where the system has no descriptor left.
-  init?(label: String) {
-    let raw = clinux_epoll()
-    guard raw >= 0 else { return nil }
-    let epoll = UnixDescriptor(owning: raw)
+  package init?(queue: DispatchQueue) {
+    guard let epoll = OwnDescriptor(clinux_epoll()) else { return nil }
     self.epoll = epoll
-    queue = DispatchQueue(label: label)
+    self.queue = queue
     state.withLock { state in
-      let source = DispatchSource.makeReadSource(fileDescriptor: raw, queue: queue)
+      let source = DispatchSource.makeReadSource(fileDescriptor: epoll.raw, queue: queue)
       source.setEventHandler { [weak self] in self?.callHandlers() }
       source.setCancelHandler { withExtendedLifetime(epoll) {} }
       source.resume()
@@ -44,15 +43,15 @@ final class ReadinessMonitor: Sendable {
 
   deinit { state.withLock { $0.source?.cancel() } }
 
-  /// Adds a socket, switched off; nil where the system has no descriptor left.
+  /// Adds a duplicate of a descriptor, switched off; nil where the system has no descriptor left.
   fileprivate func add(
-    _ socket: UnixDescriptor, isWriting: Bool, _ handler: @escaping @Sendable () -> Void
+    _ descriptor: Int32, isWriting: Bool, _ handler: @escaping @Sendable () -> Void
   ) -> UInt64? {
     // One descriptor can be watched once only.
-    guard let own = try? socket.duplicate() else { return nil }
+    guard let own = OwnDescriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) else { return nil }
     return state.withLock { state in
       state.next += 1
-      state.watched[state.next] = Watched(socket: own, isWriting: isWriting, handler: handler)
+      state.watched[state.next] = Watched(descriptor: own, isWriting: isWriting, handler: handler)
       return state.next
     }
   }
@@ -61,14 +60,14 @@ final class ReadinessMonitor: Sendable {
     state.withLock { state in
       guard let watched = state.watched[number], watched.interest != interest else { return }
       state.watched[number]?.interest = interest
-      if watched.interest != .nothing { _ = clinux_epoll_remove(epoll.raw, watched.socket.raw) }
+      if watched.interest != .nothing { _ = clinux_epoll_remove(epoll.raw, watched.descriptor.raw) }
       let event: Int
       switch interest {
       case .nothing: return
       case .hangUp: event = CLINUX_HANG_UP
       case .readiness: event = watched.isWriting ? CLINUX_WRITABLE : CLINUX_READABLE
       }
-      _ = clinux_epoll_add(epoll.raw, watched.socket.raw, Int32(event), number)
+      _ = clinux_epoll_add(epoll.raw, watched.descriptor.raw, Int32(event), number)
     }
   }
 
@@ -93,10 +92,10 @@ final class ReadinessMonitor: Sendable {
   }
 }
 
-/// A socket at a monitor, which can be switched on and off. It begins switched off.
-struct ReadinessSource: Sendable {
+/// A descriptor at a monitor, which can be switched on and off. It begins switched off, and ends with its last reference.
+package final class ReadinessSource: Sendable {
   /// What its handler is called for, again and again as long as it is so.
-  enum Interest: Sendable {
+  package enum Interest: Sendable {
     /// Nothing, not even a hang-up.
     case nothing
     /// The other side has closed, or the connection is broken.
@@ -108,25 +107,44 @@ struct ReadinessSource: Sendable {
   private let monitor: ReadinessMonitor
   private let number: UInt64
 
-  /// Nil where the system has no descriptor left.
-  static func reading(
-    _ socket: UnixDescriptor, _ monitor: ReadinessMonitor, _ handler: @escaping @Sendable () -> Void
-  ) -> Self? {
-    monitor.add(socket, isWriting: false, handler).map { Self(monitor: monitor, number: $0) }
+  private init(_ monitor: ReadinessMonitor, _ number: UInt64) {
+    (self.monitor, self.number) = (monitor, number)
   }
 
   /// Nil where the system has no descriptor left.
-  static func writing(
-    _ socket: UnixDescriptor, _ monitor: ReadinessMonitor, _ handler: @escaping @Sendable () -> Void
-  ) -> Self? {
-    monitor.add(socket, isWriting: true, handler).map { Self(monitor: monitor, number: $0) }
+  package static func reading(
+    _ descriptor: Int32, _ monitor: ReadinessMonitor, _ handler: @escaping @Sendable () -> Void
+  ) -> ReadinessSource? {
+    monitor.add(descriptor, isWriting: false, handler).map { ReadinessSource(monitor, $0) }
   }
 
-  func watch(_ interest: Interest) { monitor.watch(interest, number) }
+  /// Nil where the system has no descriptor left.
+  package static func writing(
+    _ descriptor: Int32, _ monitor: ReadinessMonitor, _ handler: @escaping @Sendable () -> Void
+  ) -> ReadinessSource? {
+    monitor.add(descriptor, isWriting: true, handler).map { ReadinessSource(monitor, $0) }
+  }
+
+  deinit { cancel() }
+
+  package func watch(_ interest: Interest) { monitor.watch(interest, number) }
 
   /// Watches for readiness, or for nothing.
-  func setEnabled(_ enabled: Bool) { watch(enabled ? .readiness : .nothing) }
+  package func setEnabled(_ enabled: Bool) { watch(enabled ? .readiness : .nothing) }
 
   /// Ends it; its duplicate of the descriptor is closed. A call that has begun may still be running.
-  func cancel() { monitor.remove(number) }
+  package func cancel() { monitor.remove(number) }
+}
+
+/// Closes a descriptor at its end.
+private final class OwnDescriptor: Sendable {
+  let raw: Int32
+
+  /// Nil for what a failed call returns.
+  init?(_ raw: Int32) {
+    guard raw >= 0 else { return nil }
+    self.raw = raw
+  }
+
+  deinit { close(raw) }
 }
