@@ -147,7 +147,8 @@ for name in [
 
     // Runs built programs for tests.
     .target(
-      name: "ChildProcess", dependencies: ["Locking"], path: "Tests/ChildProcess", swiftSettings: settings),
+      name: "ChildProcess", dependencies: ["CLinux", "Locking"], path: "Tests/ChildProcess",
+      swiftSettings: settings),
 
     // A kernel with Bluetooth, bluetoothd and controllers in software, in a virtual machine.
     .target(

@@ -41,3 +41,7 @@ uint64_t clinux_time_stamp_counter(void) {
 }
 
 int clinux_closing_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
+int clinux_spawn_close_from(posix_spawn_file_actions_t *actions, int descriptor) {
+  return posix_spawn_file_actions_addclosefrom_np(actions, descriptor);
+}

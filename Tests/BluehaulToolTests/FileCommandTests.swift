@@ -51,6 +51,23 @@ import Testing
     }
   }
 
+  @Test("a manifest does not take the place of anything but a manifest")
+  func manifestOverImage() async throws {
+    try await withFolder { folder in
+      let (image, manifest) = ("\(folder)/fw.bin", "\(folder)/release.json")
+      let bytes = Data((0..<5000).map { UInt8(truncatingIfNeeded: $0) })
+      try write(bytes, image)
+      let run = await ToolRun("manifest", "create", image, "--output", image)
+      #expect(run.code == .usage)
+      #expect(run.errors.contains("is there already and is no manifest"))
+      #expect(try Data(contentsOf: URL(filePath: image)) == bytes)
+      for _ in 1...2 {
+        #expect(await ToolRun("manifest", "create", image, "--output", manifest).code == .success)
+      }
+      #expect(await ToolRun("manifest", "verify", manifest).code == .success)
+    }
+  }
+
   @Test func whatIsNoFileIsSaidSo() async throws {
     try await withFolder { folder in
       try write([], "\(folder)/empty")

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Dispatch
 package import Foundation
 internal import Locking
@@ -21,7 +22,7 @@ package final class ChildProcess: Sendable {
 
   /// Lines of standard output as they come, without their line feeds; ends with the output.
   package let lines: AsyncStream<String>
-  package let pid: pid_t
+  package let pid: Int32
   private let endings: AsyncStream<Ending>
   private let errorText: FileHandle
 
@@ -143,6 +144,8 @@ package final class ChildProcess: Sendable {
     for (index, descriptor) in high.enumerated() {
       unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + index))
     }
+    // A socket of another test that lived on in this process would not end for its peer.
+    _ = unsafe clinux_spawn_close_from(&actions, Int32(3 + high.count))
     var attributes = posix_spawnattr_t()
     unsafe posix_spawnattr_init(&attributes)
     defer { unsafe posix_spawnattr_destroy(&attributes) }

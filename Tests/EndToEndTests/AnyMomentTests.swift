@@ -22,7 +22,8 @@ struct AnyMomentTests {
     var isCancellation: Bool { self == .cancelled || self == .cancelledAndLost }
   }
 
-  /// A few moments, others for each disturbance and carrier, which together leave no gap when the sweep is not thinned.
+  /// A few moments, others for each disturbance and carrier: all of them together are 60 ms apart. `TEST_THINNING=0.06` tries each disturbance
+  /// every 60 ms.
   private static func moments(_ choice: CarrierChoice, _ disturbance: Disturbance) -> [Int] {
     let place = (Disturbance.allCases.firstIndex(of: disturbance) ?? 0) * 2 + (choice == .gatt ? 0 : 1)
     return Array(stride(from: place * 60, through: 6600, by: Sweep.stride(1080)))

@@ -16,6 +16,11 @@ final class ObservedRadio: Radio {
     var writes: [Write] = []
     var notifications: [Data] = []
     var channels = 0
+    /// What channels have taken and given, with the times.
+    var channelWrites: [(count: Int, at: Duration)] = []
+    var channelReads: [(count: Int, at: Duration)] = []
+    /// When each notification came.
+    var notifiedAt: [Duration] = []
     var connections = 0
     /// When each link was up.
     var connectedAt: [Duration] = []
@@ -49,7 +54,7 @@ final class ObservedRadio: Radio {
   func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio {
     let central = base.makeCentral { [weak self] event in
       self?.note(event)
-      sink(event)
+      sink(self?.observing(event) ?? event)
     }
     return ObservedCentral(central, radio: self)
   }
@@ -60,7 +65,12 @@ final class ObservedRadio: Radio {
 
   private func note(_ event: CentralEvent) {
     switch event {
-    case .notified(_, _, let value): log.withLock { $0.notifications.append(value) }
+    case .notified(_, _, let value):
+      let now = clock.now
+      log.withLock { log in
+        log.notifications.append(value)
+        log.notifiedAt.append(now)
+      }
     case .completed(_, _, .success(.channel(let channel))):
       openChannels.withLock { $0.append(OpenChannel(channel: channel)) }
     case .connected:
@@ -73,12 +83,57 @@ final class ObservedRadio: Radio {
     }
   }
 
+  /// Puts an observed channel in the place of one that was opened.
+  private func observing(_ event: CentralEvent) -> CentralEvent {
+    guard case .completed(let id, let peer, .success(.channel(let channel))) = event else { return event }
+    return .completed(id, peer, .success(.channel(ObservedChannel(channel, radio: self))))
+  }
+
+  fileprivate func noteChannelWrite(_ count: Int) {
+    let now = clock.now
+    if count > 0 { log.withLock { $0.channelWrites.append((count, now)) } }
+  }
+
+  fileprivate func noteChannelRead(_ count: Int) {
+    let now = clock.now
+    if count > 0 { log.withLock { $0.channelReads.append((count, now)) } }
+  }
+
   fileprivate func note(_ write: Write) { log.withLock { $0.writes.append(write) } }
   fileprivate func noteScan(_ isOn: Bool) { log.withLock { $0.isScanning = isOn } }
   fileprivate func noteRequest() { log.withLock { $0.requests += 1 } }
   fileprivate func noteChannel() -> Duration {
     log.withLock { $0.channels += 1 }
     return channelDelay.withLock { $0 }
+  }
+}
+
+private final class ObservedChannel: RadioChannel {
+  private let base: any RadioChannel
+  private let radio: ObservedRadio
+
+  init(_ base: any RadioChannel, radio: ObservedRadio) {
+    self.base = base
+    self.radio = radio
+  }
+
+  var psm: PSM { base.psm }
+  var peer: PeerID { base.peer }
+  var hasBytes: Bool { base.hasBytes }
+  var hasSpace: Bool { base.hasSpace }
+  func setSink(_ sink: (@Sendable (ChannelEvent) -> Void)?) { base.setSink(sink) }
+  func close() { base.close() }
+
+  func read(upTo count: Int) -> Data {
+    let bytes = base.read(upTo: count)
+    radio.noteChannelRead(bytes.count)
+    return bytes
+  }
+
+  func write(_ bytes: Data) -> Int {
+    let count = base.write(bytes)
+    radio.noteChannelWrite(count)
+    return count
   }
 }
 

@@ -1,6 +1,7 @@
 import BulkTransfer
 import Foundation
 import Radio
+import TestSupport
 import Testing
 import VirtualRadio
 
@@ -14,7 +15,7 @@ struct TrafficTests {
     return options
   }
 
-  @Test("follows an ATT MTU that grows after connecting", arguments: [0, 50, 500, 2000], 1...5)
+  @Test("follows an ATT MTU that grows after connecting", arguments: [0, 50, 500, 2000], 1...Sweep.count(13))
   func growingMTU(delay: Int, round: Int) async throws {
     let link = try LinkParameters(parsing: "phy=2M,mtu=247,dle=251,interval=15,mtu-delay=\(delay)")
     let world = try World(link, seed: UInt64(round))
@@ -163,6 +164,27 @@ struct TrafficTests {
       if case .progress(let state) = $0 { state.fraction == 1 } else { false }
     }
     #expect(try #require(complete) > verified)
+    try await device.stop()
+  }
+
+  @Test(
+    "more peers than are served at a time, which connect and say nothing, keep nobody away",
+    arguments: [CarrierChoice.gatt, .l2cap])
+  func lurkers(choice: CarrierChoice) async throws {
+    let world = try World()
+    let device = try await world.startDevice()
+    var lurkers: [Lurker] = []
+    for number in 1...20 {
+      let radio = world.air.makeRadio(name: "lurker-\(number)")
+      lurkers.append(await Lurker.start("lurker-\(number)", on: radio))
+    }
+    var options = PushOptions()
+    options.link.choice = choice
+    let contents = image(10_000)
+    // Twice: the second one finds the places full again.
+    for _ in 1...2 { _ = try await world.push([contents], options: options).run() }
+    #expect(world.flash.contents(of: "image-0") == contents)
+    for lurker in lurkers { lurker.stop() }
     try await device.stop()
   }
 }

@@ -15,5 +15,5 @@ package enum Sweep {
   package static func count(_ whole: Int) -> Int { max(Int(Double(whole) / thinning), 1) }
 
   /// How far apart the steps of a sweep are that are `step` apart in a whole one.
-  package static func stride(_ step: Int) -> Int { max(Int(Double(step) * thinning), step) }
+  package static func stride(_ step: Int) -> Int { max(Int(Double(step) * thinning), 1) }
 }

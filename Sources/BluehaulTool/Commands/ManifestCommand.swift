@@ -59,11 +59,24 @@ enum ManifestCommand {
     let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
     let manifest = try TransferManifest(objects: objects, target: arguments[target], created: now)
     guard let output else {
-      invocation.environment.output.write(String(decoding: manifest.encoded(), as: UTF8.self))
+      invocation.environment.output.write(String(decoding: try manifest.encoded(), as: UTF8.self))
       return
     }
+    try checkReplaceable(output)
     try manifest.write(to: output)
     invocation.printer.show(.manifest(manifest, path: output, event: "manifest_created", level: .note))
+  }
+
+  /// Only a manifest is replaced by a manifest: a mistyped name must not cost an image.
+  private static func checkReplaceable(_ path: String) throws(TransferError) {
+    guard FileManager.default.fileExists(atPath: path) else { return }
+    do throws(TransferError) {
+      _ = try TransferManifest(path: path)
+    } catch {
+      throw TransferError(
+        .invalidArgument, "\(Printable.text(path)) is there already and is no manifest",
+        advice: "name another file or remove it")
+    }
   }
 
   static func show(_ invocation: Invocation) throws(TransferError) {

@@ -34,12 +34,31 @@ extension ReceiveDriver: CBPeripheralManagerDelegate {
   ) {
     guard let control, characteristic === control else { return }
     remove { $0.isGATT(of: central.identifier) }
-    let carrier = GATTReceiverCarrier(central, control: control, manager: peripheral)
+    _ = connect(central, control, peripheral)
+  }
+
+  private func connect(
+    _ central: CBCentral, _ control: CBMutableCharacteristic, _ manager: CBPeripheralManager
+  ) -> Connection? {
+    let carrier = GATTReceiverCarrier(central, control: control, manager: manager)
     // A central cannot be disconnected by a peripheral; its line starts anew with the next HELLO.
     let line = makeLine(
       peer: central.identifier, kind: .gatt, send: { [weak carrier] in carrier?.send($0) }, close: {})
-    guard let line else { return }
-    connections.append(Connection(line: line, carrier: .gatt(carrier)))
+    guard let line else { return nil }
+    let connection = Connection(line: line, carrier: .gatt(carrier))
+    connections.append(connection)
+    return connection
+  }
+
+  /// The connection of a central that writes; one that has had to make room while it was silent gets another.
+  private func connection(
+    of central: CBCentral, writing characteristic: CBCharacteristic, _ manager: CBPeripheralManager
+  ) -> Connection? {
+    if let connection = connections.first(where: { $0.isGATT(of: central.identifier) }) { return connection }
+    guard let control, characteristic === control,
+      control.subscribedCentrals?.contains(where: { $0.identifier == central.identifier }) == true
+    else { return nil }
+    return connect(central, control, manager)
   }
 
   func peripheralManager(
@@ -57,7 +76,8 @@ extension ReceiveDriver: CBPeripheralManagerDelegate {
     // The answer goes first: what the writes lead to may end the receiver.
     peripheral.respond(to: first, withResult: .success)
     for request in requests {
-      guard let value = request.value, let connection = gattConnection(of: request.central.identifier),
+      guard let value = request.value,
+        let connection = connection(of: request.central, writing: request.characteristic, peripheral),
         case .gatt(let carrier) = connection.carrier
       else { continue }
       if request.characteristic === data {
@@ -97,8 +117,6 @@ extension ReceiveDriver: CBPeripheralManagerDelegate {
     remove { $0.isChannel(carrier) }
     carrier?.close()
   }
-
-  private func gattConnection(of peer: UUID) -> Connection? { connections.first { $0.isGATT(of: peer) } }
 
   private func fail(_ what: String, _ error: any Error) {
     finish(.failure(TransferError(.radioUnavailable, "cannot \(what): \(error.localizedDescription)")))

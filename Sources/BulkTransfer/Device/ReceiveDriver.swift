@@ -18,7 +18,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     case channel(ChannelReceiverCarrier)
   }
 
-  /// Peers that may be connected at once; one of them is served.
+  /// Peers that may be connected at once; one of them is served, and who has said nothing yet makes room for who comes.
   private static let connectionLimit = 16
 
   let options: ReceiveOptions
@@ -151,11 +151,15 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
 
   // MARK: Connections
 
-  /// Makes the line of a new carrier, or nil where there are too many.
+  /// Makes the line of a new carrier, in the place of one that nobody uses where there are too many.
   func makeLine(
     peer: UUID, kind: CarrierKind, send: @escaping (Data) -> Void, close: @escaping () -> Void
   ) -> ReceiverLine? {
-    guard outcome == nil, connections.count < Self.connectionLimit else { return nil }
+    guard outcome == nil else { return nil }
+    if connections.count >= Self.connectionLimit, let idle = connections.first(where: { !$0.line.isActive }) {
+      remove { $0.line === idle.line }
+    }
+    guard connections.count < Self.connectionLimit else { return nil }
     return ReceiverLine(
       peer: peer, kind: kind, configuration: options.session, storage: storage, storageQueue: storageQueue,
       clock: clock, queue: queue, send: send,

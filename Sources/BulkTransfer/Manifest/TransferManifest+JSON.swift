@@ -4,8 +4,12 @@ extension TransferManifest {
   private static let formatName = "bluehaul-manifest"
 
   /// The manifest as JSON text, byte for byte as `docs/manifest.md` says.
-  public func encoded() -> Data {
-    JSONText.encode(
+  ///
+  /// - Throws: `invalidArgument` for a text that ``init(decoding:document:)`` would refuse as too long: files of many segments.
+  public func encoded() throws(TransferError) -> Data {
+    // The checksums, four octets each in base64, are what can make it long.
+    try checkLength(objects.reduce(0) { $0 + $1.segments.checksums.count * 16 / 3 })
+    let text = JSONText.encode(
       .object([
         ("format", .text(Self.formatName)),
         ("version", .number(Self.version)),
@@ -14,6 +18,17 @@ extension TransferManifest {
         ("target", target?.json),
         ("objects", .array(objects.map(\.json))),
       ]))
+    try checkLength(text.count)
+    return text
+  }
+
+  private func checkLength(_ count: Int) throws(TransferError) {
+    guard count <= Self.longestText else {
+      throw TransferError(
+        .invalidArgument,
+        "the manifest would have \(count) bytes or more, a manifest has at most \(Self.longestText)",
+        advice: "take larger segments, or describe the files in several manifests")
+    }
   }
 
   /// Reads JSON text.

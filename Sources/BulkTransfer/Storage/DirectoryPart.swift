@@ -30,13 +30,7 @@ final class DirectoryPart: ReceiverPart {
     } catch {
       throw .failure(error, to: "store a part in", storage.path)
     }
-    let free = try storage.limits().freeSpace
-    let missing = object.size - opened.state.durable
-    guard missing <= free else {
-      throw TransferError(
-        .diskFull, "\(free) bytes are free at the receiver, the rest of the object needs \(missing)",
-        advice: "free space there; what was received is kept", isRetriable: true)
-    }
+    try storage.checkSpace(for: object.size - opened.state.durable)
     inside = PosixMutex(opened)
   }
 
@@ -87,6 +81,8 @@ final class DirectoryPart: ReceiverPart {
       guard count >= 0, offset <= object.size, UInt64(count) <= object.size - offset else {
         throw TransferError.rangeOutside("read", "\(count) bytes at \(offset)", of: object)
       }
+      // What is compared with the hash has to come from the disk: the bytes as they were written may still be in memory.
+      if offset == 0 { operations.forgetCached(files.part.descriptor) }
       bytes = try operations.read(files.part.descriptor, at: offset, count: count)
       guard bytes.count == count else {
         throw TransferError.rangeOutside(

@@ -109,11 +109,36 @@ public final class DirectoryStorage: ReceiverStorage {
         release(object.sha256)
         return .complete(location: "\(path)/\(present)")
       }
-      if try kind(of: Self.partName(object.sha256), name) == nil { try makeRoomForPart() }
-      return .part(try DirectoryPart(object, name: name, in: self), busy: .zero)
+      return .part(try openPart(object, name), busy: .zero)
     } catch {
       release(object.sha256)
       throw error
+    }
+  }
+
+  /// An object that cannot be taken leaves nothing behind, and no other part has to go for it.
+  private func openPart(_ object: ReceivedObject, _ name: ReceivedName) throws(TransferError) -> DirectoryPart
+  {
+    let isNew = try kind(of: Self.partName(object.sha256), name) == nil
+    if isNew {
+      try checkSpace(for: object.size)
+      try makeRoomForPart()
+    }
+    do throws(TransferError) {
+      return try DirectoryPart(object, name: name, in: self)
+    } catch {
+      if isNew { try? removePart(object.sha256) }
+      throw error
+    }
+  }
+
+  /// Whether so many bytes of an object that are missing would fit.
+  func checkSpace(for missing: UInt64) throws(TransferError) {
+    let free = try limits().freeSpace
+    guard missing <= free else {
+      throw TransferError(
+        .diskFull, "\(free) bytes are free at the receiver, the rest of the object needs \(missing)",
+        advice: "free space there; what was received is kept", isRetriable: true)
     }
   }
 
@@ -133,7 +158,10 @@ extension DirectoryStorage {
     var candidate = name.text
     for number in 1...Self.highestNumber {
       guard let kind = try kind(of: candidate, name) else { return nil }
-      if kind == .regular, try holds(candidate, object) { return candidate }
+      if kind == .regular, try holds(candidate, object) {
+        try makeDurable(candidate)
+        return candidate
+      }
       switch policy.existingFile {
       case .refuse: throw taken(candidate)
       case .replace:
@@ -185,6 +213,19 @@ extension DirectoryStorage {
       return false
     }
     return try hasher.finalize() == object.sha256
+  }
+}
+
+extension DirectoryStorage {
+  /// Whoever has put a file there may not have waited for the disk, and it is about to be called verified.
+  private func makeDurable(_ name: String) throws(TransferError) {
+    do throws(SystemError) {
+      let file = try OpenFile(name, in: folder, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK, operations)
+      try operations.sync(file.descriptor)
+      try operations.sync(folder.descriptor)
+    } catch {
+      throw .failure(error, to: "make durable", "\(path)/\(name)")
+    }
   }
 }
 

@@ -51,6 +51,8 @@ protocol FileOperations: Sendable {
   func sync(_ descriptor: Int32) throws(SystemError)
   /// fdatasync(2): contents and size, without times, which spares the file system's journal.
   func syncContents(_ descriptor: Int32) throws(SystemError)
+  /// posix_fadvise(2), POSIX_FADV_DONTNEED: the pages that are on the disk leave memory, so that reading finds what the disk has. Best effort.
+  func forgetCached(_ descriptor: Int32)
   /// renameat(2): replaces what has the new name.
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError)
   /// linkat(2): fails with EEXIST if the new name is taken.

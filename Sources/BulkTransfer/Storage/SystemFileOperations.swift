@@ -88,6 +88,12 @@ struct SystemFileOperations: FileOperations {
     #endif
   }
 
+  func forgetCached(_ descriptor: Int32) {
+    #if os(Linux)
+      _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+    #endif
+  }
+
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     _ = try retrying("renameat") { unsafe renameat(directory, name, directory, newName) }
   }

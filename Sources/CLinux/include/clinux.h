@@ -2,6 +2,7 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <spawn.h>
 #include <stdint.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
@@ -31,5 +32,8 @@ uint64_t clinux_time_stamp_counter(void);
 
 // pipe2(2) with O_CLOEXEC: no other child that is started meanwhile keeps the pipe open. 0, or -1 and errno.
 int clinux_closing_pipe(int ends[2]);
+
+// posix_spawn_file_actions_addclosefrom_np(3): the child gets no descriptor from that number on.
+int clinux_spawn_close_from(posix_spawn_file_actions_t *actions, int descriptor);
 
 #endif

@@ -13,11 +13,13 @@ public final class BTSnoopWriter: Sendable {
   public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file.
     public var path: String
-    /// The error number of the system (errno(3)).
+    /// The error number of the system (errno(3)); EEXIST: another kind of file is there.
     public var errorNumber: Int32
 
     public var description: String {
-      "cannot write the capture \(path): \(unsafe String(cString: strerror(errorNumber)))"
+      errorNumber == EEXIST
+        ? "\(path) is there already and is no capture; name another file or remove it"
+        : "cannot write the capture \(path): \(unsafe String(cString: strerror(errorNumber)))"
     }
   }
 
@@ -38,15 +40,14 @@ public final class BTSnoopWriter: Sendable {
   /// Microseconds since 1970 of the clock's zero.
   private let epoch: Int64
 
-  /// Creates or empties the file.
+  /// Creates the file, or empties one that is a capture: any other that has contents is left as it is.
   ///
   /// `epoch` is the time, in seconds since 1970, at the zero of the instants that are recorded; nil: the present. `onFailure` is called
   /// once, with no lock held, if a later write fails.
   public init(
     path: String, epoch: Double? = nil, onFailure: @escaping @Sendable (Failure) -> Void = { _ in }
   ) throws(Failure) {
-    let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw Failure(path: path, errorNumber: errno) }
+    let descriptor = try Self.open(path)
     self.path = path
     self.onFailure = onFailure
     self.epoch = Int64((epoch ?? Date().timeIntervalSince1970) * 1_000_000)
@@ -56,6 +57,25 @@ public final class BTSnoopWriter: Sendable {
   }
 
   deinit { close() }
+
+  private static func open(_ path: String) throws(Failure) -> Int32 {
+    var status = stat()
+    if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 {
+      guard isCapture(path) else { throw Failure(path: path, errorNumber: EEXIST) }
+    }
+    let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw Failure(path: path, errorNumber: errno) }
+    return descriptor
+  }
+
+  private static func isCapture(_ path: String) -> Bool {
+    let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { _ = Glibc.close(descriptor) }
+    var magic = [UInt8](repeating: 0, count: 8)
+    return unsafe read(descriptor, &magic, magic.count) == magic.count
+      && BTSnoopFormat.header.starts(with: magic)
+  }
 
   /// What went wrong so far.
   public var failure: Failure? { state.withLock { $0.failure } }

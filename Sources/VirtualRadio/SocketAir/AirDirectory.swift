@@ -81,11 +81,20 @@ final class AirDirectory: Sendable {
   }
 
   private func lock(_ file: AirFileName, for name: String) throws(VirtualAirError) -> FileDescriptor {
-    let raw = unsafe open(path(of: file.lock), O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+    // Others may have made the directory: what is not our kind of file is left alone.
+    let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+    let raw = unsafe open(path(of: file.lock), flags, 0o600)
     guard raw >= 0 else {
       throw VirtualAirError(.socket, "\(name) cannot be taken in \(path): \(SystemError("open(2)"))")
     }
     let lock = FileDescriptor(owning: raw)
+    var status = stat()
+    guard unsafe fstat(raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
+      throw VirtualAirError(
+        .socket,
+        "\(name) cannot be taken in \(path): \(file.lock) there is no file of a virtual air; remove it or choose another directory"
+      )
+    }
     switch FileClaim.take(raw) {
     case .claimed: break
     case .taken:

@@ -168,6 +168,7 @@ struct StatusOverride: FileOperations {
   func truncate(_ descriptor: Int32, to size: UInt64) throws(SystemError) {}
   func sync(_ descriptor: Int32) throws(SystemError) {}
   func syncContents(_ descriptor: Int32) throws(SystemError) {}
+  func forgetCached(_ descriptor: Int32) {}
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
   func remove(_ name: String, in directory: Int32) throws(SystemError) {}

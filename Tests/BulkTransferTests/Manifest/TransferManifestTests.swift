@@ -29,7 +29,7 @@ struct TransferManifestTests {
   func documentedForm() throws {
     let manifest = try Self.documented()
     let shown = try #require(block(with: "bluehaul-manifest", in: document("manifest.md")))
-    #expect(String(decoding: manifest.encoded(), as: UTF8.self) == shown)
+    #expect(String(decoding: try manifest.encoded(), as: UTF8.self) == shown)
     #expect(try TransferManifest(decoding: Data(shown.utf8)) == manifest)
   }
 
@@ -39,7 +39,7 @@ struct TransferManifestTests {
       Self.object(pattern(10_000), name: "a \"quoted\\\" \n\u{1} ü 🚀.bin"),
       Self.object(pattern(4096, seed: 2), name: "b"), Self.object(pattern(1, seed: 3), name: "c"),
     ])
-    #expect(try TransferManifest(decoding: manifest.encoded()) == manifest)
+    #expect(try TransferManifest(decoding: try manifest.encoded()) == manifest)
     #expect(manifest.objects.map(\.segments.checksums.count) == [3, 1, 1])
     #expect(manifest.totalSize == 14_097)
   }
@@ -47,7 +47,7 @@ struct TransferManifestTests {
   @Test("a byte order mark, CRLF and unknown members are accepted")
   func liberalReader() throws {
     let manifest = try Self.documented()
-    let text = String(decoding: manifest.encoded(), as: UTF8.self)
+    let text = String(decoding: try manifest.encoded(), as: UTF8.self)
       .replacingOccurrences(of: "\"version\": 1,", with: "\"version\": 1, \"note\": {\"x\": [1, null]},")
       .replacingOccurrences(of: "\n", with: "\r\n")
     #expect(try TransferManifest(decoding: Data([0xEF, 0xBB, 0xBF] + text.utf8)) == manifest)
@@ -165,7 +165,7 @@ struct TransferManifestTests {
   func damaged(seed: UInt64) throws {
     var random = SeededGenerator(seed)
     let manifest = try Self.documented()
-    var text = manifest.encoded()
+    var text = try manifest.encoded()
     for _ in 0..<random.pick(1...3) {
       let place = random.pick(0...text.count - 1)
       switch random.pick(0...2) {
@@ -251,5 +251,26 @@ struct TransferManifestTests {
         describing: MemorySource(pattern(10)), name: "a", path: "a", format: .raw
       ) { _ throws(TransferError) in throw TransferError(.cancelled, "stop") }
     }
+  }
+
+  @Test("a manifest that could not be read again is not written; larger segments make it shorter")
+  func tooLong() throws {
+    let folder = TemporaryFolder()
+    let size: UInt64 = 13 << 30
+    func manifest(segmentSize: Int) throws -> TransferManifest {
+      let checksums = [UInt32](repeating: 1, count: Int(size) / segmentSize)
+      return try TransferManifest(objects: [
+        TransferManifest.Object(
+          name: "fw.bin", path: "fw.bin", format: .raw, range: nil, sha256: SHA256Hasher.digest(of: Data()),
+          segments: SegmentTable(segmentSize: segmentSize, objectSize: size, checksums: checksums))
+      ])
+    }
+    let error = #expect(throws: TransferError.self) {
+      try manifest(segmentSize: 4096).write(to: folder.path("release.json"))
+    }
+    #expect(error?.advice?.contains("larger segments") == true)
+    #expect(folder.names == [])
+    try manifest(segmentSize: 1 << 20).write(to: folder.path("release.json"))
+    #expect(try TransferManifest(path: folder.path("release.json")).totalSize == size)
   }
 }

@@ -278,6 +278,24 @@ struct DirectoryStorageTests {
     _ = try used.finish(pattern(10, seed: 1))
   }
 
+  @Test("an object that does not fit leaves nothing behind, and no part goes for it")
+  func refusedForSpace() throws {
+    let folder = TemporaryFolder()
+    let storage = try DirectoryStorage(path: folder.path, policy: .init(largestObject: .max, mostParts: 2))
+    for seed in 1...2 as ClosedRange<UInt64> {
+      try storage.part(ReceivedObject(pattern(10, seed: seed))).close()
+    }
+    let names = folder.names
+    let free = try storage.limits().freeSpace
+    for number in 1...3 as ClosedRange<UInt8> {
+      let object = try ReceivedObject(
+        sha256: SHA256Hasher.digest(of: Data([number])), size: free + 1 << 40, name: "huge.bin")
+      let error = #expect(throws: TransferError.self) { try storage.open(object) }
+      #expect(error?.code == .diskFull)
+    }
+    #expect(folder.names == names)
+  }
+
   @Test("what an outage leaves between two names is not written to any more")
   func twoNames() throws {
     let folder = TemporaryFolder()

@@ -190,6 +190,8 @@ final class VolatileFileSystem: FileOperations {
 
   func syncContents(_ descriptor: Int32) throws(SystemError) { try sync(descriptor) }
 
+  func forgetCached(_ descriptor: Int32) {}
+
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     try change("renameat") { state throws(SystemError) in
       guard let inode = state.names[name] else { throw SystemError(call: "renameat", code: ENOENT) }

@@ -121,6 +121,25 @@ import Testing
         == "cannot write the capture /nowhere/at/all.btsnoop: No such file or directory")
   }
 
+  @Test("a file that is no capture is left as it is; a capture is begun anew")
+  func otherFiles() throws {
+    try withFolder { folder in
+      let image = folder.appendingPathComponent("fw.bin")
+      let bytes = Data((0..<5000).map { UInt8(truncatingIfNeeded: $0) })
+      try bytes.write(to: image)
+      let error = #expect(throws: BTSnoopWriter.Failure.self) { try BTSnoopWriter(path: image.path) }
+      #expect(error?.description.contains("is no capture") == true)
+      #expect(try Data(contentsOf: image) == bytes)
+      let capture = folder.appendingPathComponent("link.btsnoop")
+      for _ in 1...2 {
+        let writer = try BTSnoopWriter(path: capture.path)
+        writer.frame([1, 2, 3, 4], handle: 1, from: .central, at: .zero)
+        writer.close()
+        #expect(try records(capture).count == 1)
+      }
+    }
+  }
+
   @Test("a full disk is told once")
   func writeError() throws {
     // The header is written by init, so /dev/full fails there.

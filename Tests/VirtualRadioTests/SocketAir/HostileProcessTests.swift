@@ -212,4 +212,21 @@ import Testing
     }
     #expect(device.client.notify(payload, of: value, to: nil))
   }
+
+  @Test(
+    "what somebody has put in the place of a name's lock is left alone", arguments: ["link", "fifo", "twice"])
+  func foreignLock(kind: String) throws {
+    let folder = AirFolder()
+    try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+    let (other, lock) = ("\(folder.path)/precious", "\(folder.path)/bench.lock")
+    try Data("firmware".utf8).write(to: URL(filePath: other))
+    switch kind {
+    case "link": try FileManager.default.createSymbolicLink(atPath: lock, withDestinationPath: other)
+    case "twice": try FileManager.default.linkItem(atPath: other, toPath: lock)
+    default: try #require(unsafe mkfifo(lock, 0o600) == 0)
+    }
+    let error = #expect(throws: VirtualAirError.self) { try folder.radio("bench").takeName() }
+    #expect(error?.code == .socket)
+    #expect(try String(contentsOfFile: other, encoding: .utf8) == "firmware")
+  }
 }
