@@ -17,10 +17,10 @@ public struct LinkCeiling: Hashable, Sendable {
     return Flow(parameters, payload: length, frames: [4 + 3 + length])
   }
 
-  /// Service data units of `sdu` octets on a credit-based channel, in K-frames of at most `mps` octets; nil: data length less 4, one
-  /// packet a frame. Credits are taken to be plenty.
+  /// Service data units of `sdu` octets on a credit-based channel, in K-frames of at most `mps` octets; nil: as many as the simulated host
+  /// agrees on, whose frames fill whole packets. Credits are taken to be plenty.
   public func channel(sdu: Int, mps: Int? = nil) -> Flow {
-    let mps = max(mps ?? parameters.dataLength - 4, 23)
+    let mps = max(mps ?? LinkHost.channelMPS(dataLength: parameters.dataLength), 23)
     var frames: [Int] = []
     var left = max(sdu, 1)
     while left > 0 {
