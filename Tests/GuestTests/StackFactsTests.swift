@@ -1,4 +1,5 @@
 import DBus
+import Foundation
 import RealStack
 import Testing
 
@@ -56,6 +57,17 @@ struct StackFactsTests {
     #expect(try await bus.owner(of: "org.bluez") == daemon)
     #expect(try await poweredAdapters(bus) == [Guest.address(of: 0), Guest.address(of: 1)])
     await bus.close()
+  }
+
+  /// Foundation's run loops take the resolution of the clock for the unit of their times.
+  @Test("timers of run loops fire") func timer() async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        RunLoop.current.add(
+          Timer(timeInterval: 0.05, repeats: false) { _ in continuation.resume() }, forMode: .default)
+        RunLoop.current.run()
+      }
+    }
   }
 
   @Test("a link that is not there cannot be ended")

@@ -12,9 +12,11 @@ extension VirtualMachine {
       "cryptomgr.notests=1",
       "random.trust_cpu=on",
     ]
+    // Without arat the kernel has no timers of a fine resolution, and those of Foundation's run loops never fire then: it takes the resolution of
+    // CLOCK_MONOTONIC for the unit of its own clock.
     var arguments = [
       "-machine", "microvm,rtc=on,pit=on,pic=on", "-accel", "tcg,thread=multi,tb-size=256",
-      "-cpu", "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,+aes",
+      "-cpu", "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,+aes,+arat",
       "-smp", "\(processors)", "-m", "\(memoryMegabytes)",
       "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
       "-kernel", kernel.path, "-initrd", archive.path, "-append", parameters.joined(separator: " "),
