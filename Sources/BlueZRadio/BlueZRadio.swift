@@ -9,6 +9,8 @@ public final class BlueZRadio: Radio {
   public let name: String
   public let clock: any RadioClock
   let host: BlueZHost
+  // After the host, so that it is let go after it.
+  private let lease: HostLease
 
   /// Makes the radio of an adapter; nothing is waited for.
   ///
@@ -28,6 +30,7 @@ public final class BlueZRadio: Radio {
     name = adapter.map { "bluez:\($0)" } ?? "bluez"
     clock = WallClock()
     host = BlueZHost(adapter: adapter, bus: bus, clock: clock, note: note)
+    lease = HostLease(host)
   }
 }
 

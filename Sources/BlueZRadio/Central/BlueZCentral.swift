@@ -4,10 +4,13 @@ internal import Radio
 /// A client of the central role on bluetoothd: hands calls to the host's queue, and answers at once what can be.
 final class BlueZCentral: CentralRadio {
   private let host: BlueZHost
+  // After the host, so that it is let go after it.
+  private let lease: HostLease
   private let client: CentralClient
 
   init(_ host: BlueZHost, sink: @escaping @Sendable (CentralEvent) -> Void) {
     self.host = host
+    lease = HostLease(host)
     client = CentralClient(host.makeNumber(), sink)
     later { $0.add($1) }
   }

@@ -132,17 +132,34 @@ extension LinkSession {
     }
   }
 
-  /// The daemon has closed the descriptor: with the link, which it is about to tell, or else there must be another way.
+  /// The daemon has closed the descriptor: with the link or the characteristic, which it is about to tell, or else there must be another way.
   private func listeningEnded(_ handle: AttributeHandle) {
     guard let path = subscriptions[handle]?.path else { return }
     subscriptions[handle]?.source = .signals
     host.after(.milliseconds(500)) { [weak self] in
       self?.ifStillUp { [weak self] in
+        guard self?.isListening(to: path, handle) == true else { return }
         self?.host.call(path, BlueZ.gattCharacteristic, "StartNotify") { [weak self] result in
-          guard let self, subscriptions[handle] != nil, case .failure(let error) = result else { return }
+          guard let self, isListening(to: path, handle), case .failure(let error) = result else { return }
           fail(RadioError(.other, "bluetoothd has ended notifications: \(error)"))
         }
       }
+    }
+  }
+
+  /// Whether a subscription gets its values as changes of the property.
+  private func isListening(to path: ObjectPath, _ handle: AttributeHandle) -> Bool {
+    guard let subscription = subscriptions[handle], subscription.path == path,
+      case .signals? = subscription.source
+    else { return false }
+    return true
+  }
+
+  /// The characteristic has gone, and its subscription with it; one that comes in its place has to be subscribed to anew.
+  func characteristicRemoved(_ path: ObjectPath) {
+    for (handle, subscription) in subscriptions where subscription.path == path {
+      if case .socket(_, let source)? = subscription.source { source.cancel() }
+      subscriptions[handle] = nil
     }
   }
 

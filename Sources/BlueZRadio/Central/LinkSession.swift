@@ -93,10 +93,12 @@ final class LinkSession: @unchecked Sendable {
     guard !isResolved else { return }
     settle { [weak self] in
       guard let self, !isResolved, DeviceFacts(host.store, path)?.areServicesResolved == true else { return }
-      isResolved = true
       refresh()
-      learnMTU()
-      goOn()
+      learnMTU { [weak self] in
+        guard let self, !isOver, !isResolved else { return }
+        isResolved = true
+        goOn()
+      }
     }
   }
 
@@ -152,6 +154,9 @@ final class LinkSession: @unchecked Sendable {
         let now = database.services.first { $0.path == path }?.remote.handles
         post(.servicesChanged(peer, [old ?? now ?? start...start]))
       }
+    case .removed(let path, BlueZ.gattCharacteristic, _):
+      isDatabaseOld = true
+      characteristicRemoved(path)
     case .added, .removed: isDatabaseOld = true
     case .changed: break
     }
@@ -185,23 +190,24 @@ final class LinkSession: @unchecked Sendable {
     post(.mtuChanged(peer, mtu))
   }
 
+  /// Before any request goes on, so that who has found a device's services knows how much fits into a packet.
+  ///
   /// The copy of the property may be from before the exchange: the daemon does not tell that it has changed.
-  private func learnMTU() {
+  private func learnMTU(then goOn: @escaping @Sendable () -> Void) {
     guard let characteristic = database.characteristics.first(where: { $0.mtu != nil }) else {
       // Daemons before 5.62 tell it together with a descriptor only.
       if let first = database.characteristics.first(where: { $0.properties.contains(.writeWithoutResponse) })
       {
         acquireWrites(first.handle)
       }
-      return
+      return goOn()
     }
     host.call(
       characteristic.path, DBusWellKnown.properties, "Get",
       [.string(BlueZ.gattCharacteristic), .string("MTU")]
     ) { [weak self] result in
-      guard let self, case .success(let reply) = result, case .uint16(let mtu)? = reply.property
-      else { return }
-      setMTU(mtu)
+      if case .success(let reply) = result, case .uint16(let mtu)? = reply.property { self?.setMTU(mtu) }
+      goOn()
     }
   }
 }

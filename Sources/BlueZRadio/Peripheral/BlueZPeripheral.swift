@@ -5,12 +5,15 @@ internal import Radio
 /// A client of the peripheral role on bluetoothd: hands everything on to ``PeripheralCore``, and ends it when it is released.
 final class BlueZPeripheral: PeripheralRadio {
   private let core: PeripheralCore
+  // After the core, so that it is let go after it.
+  private let lease: HostLease
 
   init(
     _ host: BlueZHost, sockets: any L2CAPSockets = KernelL2CAPSockets(),
     sink: @escaping @Sendable (PeripheralEvent) -> Void
   ) {
     core = PeripheralCore(host, sockets: sockets, sink: sink)
+    lease = HostLease(host)
     run { $0.start() }
   }
 
