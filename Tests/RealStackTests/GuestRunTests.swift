@@ -27,7 +27,23 @@ private enum Kernel {
 extension OnARealStack {
   @Suite("In the virtual machine", .serialized) struct GuestRunTests {
     @Test("tests pass", arguments: GuestSuites.all)
-    func run(_ suites: GuestSuites) async throws {
+    func own(_ suites: GuestSuites) async throws { try await run(suites) }
+
+    @Test(
+      "tests with bleak pass",
+      .enabled(
+        if: ForeignSoftware.bleak.obstacle == nil, Comment(rawValue: ForeignSoftware.bleak.obstacle ?? "")),
+      arguments: GuestSuites.with(.bleak))
+    func bleak(_ suites: GuestSuites) async throws { try await run(suites) }
+
+    @Test(
+      "tests with Bumble pass",
+      .enabled(
+        if: ForeignSoftware.bumble.obstacle == nil, Comment(rawValue: ForeignSoftware.bumble.obstacle ?? "")),
+      arguments: GuestSuites.with(.bumble))
+    func bumble(_ suites: GuestSuites) async throws { try await run(suites) }
+
+    private func run(_ suites: GuestSuites) async throws {
       var machine = VirtualMachine()
       machine.controllers = suites.controllers
       machine.timeLimit = suites.timeLimit

@@ -30,8 +30,30 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
       GuestSuites(name: "links", tests: ["RadioContractTests.ConnectionTests"], controllers: 3),
       GuestSuites(name: "tool", tests: ["GuestTests.ToolTests"], timeLimit: .seconds(300)),
     ]
-    // A pair of programs each: what the adapters remember of each other from an earlier one is in the way of a scan.
-    + ["readWriteNotify", "channel"].map {
-      GuestSuites(name: "sample \($0)", tests: ["SampleTests.HostRadioProgramTests/\($0)"])
+    // Programs each: what the adapters remember of each other from earlier ones is in the way of a scan.
+    + [
+      ("HostRadioProgramTests/scanWithFilters", 5),
+      ("HostRadioProgramTests/heartRate", 2),
+      ("HostRadioProgramTests/readWriteNotify", 2),
+      ("HostRadioProgramTests/channel", 2),
+      ("HostRadioProgramTests/severalPeripherals", 4),
+      ("HostRadioProgramTests/reconnect", 2),
+      ("HostRadioRestorationTests/aCentralThatIsKilledGoesOn", 2),
+      ("HostRadioRestorationTests/aPeripheralThatIsKilledGoesOn", 2),
+    ].map { test, controllers in
+      GuestSuites(
+        name: "sample \(test.split(separator: "/")[1])", tests: ["SampleTests.\(test)"],
+        controllers: controllers)
     }
+
+  /// Those with software of others, where that is installed.
+  static func with(_ software: ForeignSoftware) -> [GuestSuites] {
+    switch software {
+    case .bleak:
+      ["notebook", "haul"].map {
+        GuestSuites(name: "bleak \($0)", tests: ["ForeignPeerTests.BleakTests/\($0)"])
+      }
+    case .bumble: [GuestSuites(name: "Bumble", tests: ["ForeignPeerTests.BumbleTests"])]
+    }
+  }
 }

@@ -61,8 +61,8 @@ final class Scanner: NSObject, CBCentralManagerDelegate {
     _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
     rssi RSSI: NSNumber
   ) {
-    // 127 stands for a strength that is not known.
-    guard RSSI.intValue != 127, RSSI.intValue >= Self.weakestSignal else { return }
+    // 127 stands for a strength that is not known, which says nothing against a sensor.
+    guard RSSI.intValue >= Self.weakestSignal else { return }
     let name = advertisementData[CBAdvertisementDataLocalNameKey] as? String ?? peripheral.name ?? ""
     guard name.hasPrefix(prefix), found[peripheral.identifier] == nil, found.count < count else { return }
     found[peripheral.identifier] = name

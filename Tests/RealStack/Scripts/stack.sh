@@ -86,6 +86,8 @@ daemon_start() {
 management() {
   said=$(script -qec "btmgmt $*" /dev/null </dev/null)
   case $said in
+  # The reason why a link has ended may be told in the place of success.
+  *"status 0x0e (Disconnected)"*) ;;
   *failed* | *Unable* | *Invalid* | *"not found"*)
     echo "$said" >&2
     return 1
