@@ -168,6 +168,11 @@ for name in [
       name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack", "TestSupport"],
       swiftSettings: settings),
 
+    // Peers made with other Bluetooth software.
+    .testTarget(
+      name: "ForeignPeerTests", dependencies: ["CoreBluetooth", "RealStack", "ChildProcess", "TestSupport"],
+      exclude: ["Peers", "README.md"], swiftSettings: settings),
+
     // A program in the manner and the language mode of those that were written for Apple's framework before Swift 6.
     .executableTarget(
       name: "swift5-program", dependencies: ["CoreBluetooth"], path: "Tests/Swift5Program",
