@@ -162,8 +162,9 @@ for name in [
       name: "RealStackTests", dependencies: ["RealStack", "ChildProcess", "Locking"], swiftSettings: settings),
     .testTarget(
       name: "GuestTests",
-      dependencies: ["RealStack", "BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess"],
-      swiftSettings: settings),
+      dependencies: [
+        "RealStack", "CoreBluetooth", "BlueZRadio", "Radio", "DBus", "Locking", "ChildProcess",
+      ], swiftSettings: settings),
     .testTarget(
       name: "SampleTests", dependencies: ["SampleData", "ChildProcess", "RealStack", "TestSupport"],
       swiftSettings: settings),

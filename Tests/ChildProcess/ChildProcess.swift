@@ -18,11 +18,14 @@ package final class ChildProcess: Sendable {
 
   private final class Started: Sendable {
     let result = PosixMutex<Result<pid_t, any Error>?>(nil)
+    /// Its end was taken note of: the number can be another process's now.
+    let isReaped = PosixMutex(false)
   }
 
   /// Lines of standard output as they come, without their line feeds; ends with the output.
   package let lines: AsyncStream<String>
   package let pid: Int32
+  private let started = Started()
   private let endings: AsyncStream<Ending>
   private let errorText: FileHandle
 
@@ -50,7 +53,7 @@ package final class ChildProcess: Sendable {
     self.endings = endings
     var command = [name.hasPrefix("/") ? name : Self.products.appending(path: name).path] + arguments
     if endsWithParent { command = ["/usr/bin/setpriv", "--pdeathsig", "KILL"] + command }
-    pid = try Self.start(ending) { [command, errors = errorText.fileDescriptor] in
+    pid = try Self.start(started, ending) { [command, errors = errorText.fileDescriptor] in
       try Self.spawn(
         command, variables.map { "\($0)=\($1)" }, output: writer, errors: errors, inherited: inherited)
     }
@@ -67,9 +70,12 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  package func send(signal: Int32) { kill(pid, signal) }
+  /// Does nothing once the process has ended.
+  package func send(signal: Int32) {
+    started.isReaped.withLock { isReaped in if !isReaped { kill(pid, signal) } }
+  }
 
-  /// Waits for the end of the process; to be called once.
+  /// Waits for the end of the process; it is told once, and nil afterwards.
   package func ending() async -> Ending? {
     for await ending in endings { return ending }
     return nil
@@ -105,17 +111,22 @@ package final class ChildProcess: Sendable {
 
   /// The thread that starts a process also waits for its end: what ends with its parent ends with the thread that started it, see prctl(2).
   private static func start(
-    _ ending: AsyncStream<Ending>.Continuation, _ spawn: @escaping @Sendable () throws -> pid_t
+    _ shared: Started, _ ending: AsyncStream<Ending>.Continuation,
+    _ spawn: @escaping @Sendable () throws -> pid_t
   ) throws -> pid_t {
     let event = DispatchSemaphore(value: 0)
-    let shared = Started()
     Thread.detachNewThread {
       let result = Result { try spawn() }
       shared.result.withLock { $0 = result }
       event.signal()
       guard case .success(let pid) = result else { return ending.finish() }
+      var information = unsafe siginfo_t()
+      while unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
       var status: Int32 = 0
-      while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      shared.isReaped.withLock { isReaped in
+        _ = unsafe waitpid(pid, &status, 0)
+        isReaped = true
+      }
       ending.yield(status & 0x7F == 0 ? .exit(status >> 8 & 0xFF) : .signal(status & 0x7F))
       ending.finish()
     }

@@ -50,11 +50,12 @@ struct DeviceNameTests {
       return world.sender.seen.connectedAt
     }
     let quick = try await connectedAt(.zero)
-    let careful = try await connectedAt(ConnectionConfiguration().settleTime)
+    let settleTime = ConnectionConfiguration().settleTime
+    let careful = try await connectedAt(settleTime)
     #expect(quick.count == 2 && careful.count == 2)
     let cost = careful[0] - quick[0]
     // Advertising comes every 100 to 110 ms.
-    #expect(cost > .milliseconds(200) && cost < .milliseconds(370), "\(cost)")
+    #expect(cost > settleTime - .milliseconds(50) && cost < settleTime + .milliseconds(120), "\(cost)")
     // Once: connecting again costs none.
     #expect((careful[1] - careful[0]) - (quick[1] - quick[0]) < .milliseconds(120))
   }

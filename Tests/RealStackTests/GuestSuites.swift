@@ -28,7 +28,12 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
         name: "encrypted channels", tests: ["BlueZRadioTests.KernelL2CAPTests/wantsEncryption"]),
       GuestSuites(name: "server", tests: ["GuestTests.ServerTests"]),
       GuestSuites(name: "links", tests: ["RadioContractTests.ConnectionTests"], controllers: 3),
-      GuestSuites(name: "tool", tests: ["GuestTests.ToolTests"], timeLimit: .seconds(300)),
+      GuestSuites(name: "tool", tests: ["GuestTests.ToolTests"]),
+      GuestSuites(name: "tool looks", tests: ["GuestTests.ToolLookTests"]),
+      GuestSuites(name: "tool and twins", tests: ["GuestTests.ToolTwinTests"], controllers: 3),
+      GuestSuites(name: "tool interrupted", tests: ["GuestTests.ToolInterruptionTests"]),
+      GuestSuites(name: "Core Bluetooth", tests: ["GuestTests.HostStackTests"]),
+      GuestSuites(name: "channels of Core Bluetooth", tests: ["GuestTests.HostChannelTests"]),
     ]
     // Programs each: what the adapters remember of each other from earlier ones is in the way of a scan.
     + [

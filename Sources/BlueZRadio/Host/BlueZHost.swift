@@ -32,6 +32,9 @@ final class BlueZHost: @unchecked Sendable {
   private(set) var owner: String?
   private var isLoaded = false
   private var hasSeenDaemon = false
+  private var hasHadAdapter = false
+  /// A daemon that has just come back has not told of its adapters yet.
+  private var isSettling = false
   /// Counts lives of the connection and of the daemon, so that late answers are known as such.
   private var life = 0
   private var attempts = 0
@@ -223,7 +226,22 @@ final class BlueZHost: @unchecked Sendable {
     }
     if isLoaded { lose() }
     hasSeenDaemon = true
+    if hasHadAdapter { settle() }
     load()
+  }
+
+  /// bluetoothd answers before it has asked the kernel for its adapters: the one that is missing from a new daemon's objects counts as lost
+  /// only after this time.
+  static let settleTime = Duration.seconds(10)
+
+  private func settle() {
+    isSettling = true
+    let owner = owner
+    after(Self.settleTime) { [weak self] in
+      guard let self, owner == self.owner, isSettling else { return }
+      isSettling = false
+      if isLoaded { look() }
+    }
   }
 
   /// Asks the bus to start the daemon, as it does where systemd knows how.
@@ -316,7 +334,14 @@ final class BlueZHost: @unchecked Sendable {
 
   private func look() {
     adapter.update(store)
-    set(adapter.state(store))
+    let state = adapter.state(store)
+    if state == .unsupported {
+      set(isSettling ? .resetting : .unsupported)
+    } else {
+      hasHadAdapter = true
+      isSettling = false
+      set(state)
+    }
   }
 
   /// There is no adapter, since nobody answers, or since this process may not ask.

@@ -23,7 +23,10 @@ public struct ConnectionConfiguration: Hashable, Sendable {
   public var discoveryLimit: Duration = .seconds(10)
   /// How long a search by name goes on after a device of that name was seen, to notice a second one. It is what each such search costs;
   /// a search by identifier, and connecting again, do not have it. 0: the first one is taken.
-  public var settleTime: Duration = .milliseconds(250)
+  ///
+  /// Longer than what devices usually let pass between two advertisements, which is up to 1.28 s: a Linux host does, where nothing
+  /// else is asked for.
+  public var settleTime: Duration = .milliseconds(1500)
   /// How long a search by name waits for the name to be advertised before a device that is remembered by that name is connected to unseen.
   public var memoryPatience: Duration = .seconds(1)
   /// Whether a lost link is made again.

@@ -50,6 +50,7 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
   private let continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation
   private var manager: CBCentralManager?
   private var seen: Set<UUID> = []
+  private var hasScanned = false
 
   init(services: [String], continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation) {
     self.services = services
@@ -69,10 +70,13 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
 
   func centralManagerDidUpdateState(_ central: CBCentralManager) {
     if central.state == .poweredOn {
+      hasScanned = true
       return central.scanForPeripherals(
         withServices: services.isEmpty ? nil : services.map { CBUUID(string: $0) }, options: nil)
     }
     guard let why = central.state.unusable, why.lasts else { return }
+    // An adapter that was there may come back, as it does where its daemon is restarted; the scan's time is limited all the same.
+    if hasScanned, !why.isFinal { return }
     continuation.finish(
       throwing: TransferError(
         .radioUnavailable, why.words, advice: "switch it on, or choose another with --radio"))

@@ -104,10 +104,11 @@ struct DeviceSearch: Sendable {
   }
 
   mutating func timePassed(now: Duration) -> Step {
-    if let settled, now >= settled, let first = candidates.first {
+    let isOver = end.map { now >= $0 } ?? false
+    if let settled, now >= settled || isOver, let first = candidates.first {
       return candidates.count > 1 ? .ambiguous(candidates) : .take(first.identifier)
     }
-    if let end, now >= end { return .notFound }
+    if isOver { return .notFound }
     if candidates.isEmpty, let due = memoryDue, now >= due, let memory {
       memoryDue = nil
       return .tryMemory(memory)

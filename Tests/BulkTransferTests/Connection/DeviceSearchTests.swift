@@ -5,6 +5,7 @@ import Testing
 @Suite("Finding a device")
 struct DeviceSearchTests {
   private let name = DeviceTarget.name("bench-1")
+  private let settle = ConnectionConfiguration().settleTime
 
   @Test("a name decides once no other device has shown it for the settle time")
   func settles() {
@@ -12,11 +13,29 @@ struct DeviceSearchTests {
     #expect(machine.handle(.known([]), now: .zero) == [.scan])
     #expect(machine.handle(.sighted(Sample.sighting(Sample.two, "other")), now: .seconds(1)).isEmpty)
     #expect(machine.handle(.sighted(Sample.sighting(Sample.one)), now: .seconds(2)).isEmpty)
-    #expect(machine.deadline == .milliseconds(2250))
+    #expect(machine.deadline == .seconds(2) + settle)
     // Seen once more: nothing is put off.
     #expect(machine.handle(.sighted(Sample.sighting(Sample.one)), now: .milliseconds(2200)).isEmpty)
     #expect(
-      machine.handle(.deadline, now: .milliseconds(2250)) == [.stopScan, .connect(Sample.one)])
+      machine.handle(.deadline, now: .seconds(2) + settle) == [.stopScan, .connect(Sample.one)])
+  }
+
+  @Test("a name that is seen just before the search ends is found, and two of them are an error")
+  func late() {
+    for devices in [[Sample.one], [Sample.one, Sample.two]] {
+      var machine = ConnectionMachine.searching(name)
+      _ = machine.handle(.known([]), now: .zero)
+      for device in devices {
+        _ = machine.handle(.sighted(Sample.sighting(device)), now: .milliseconds(9900))
+      }
+      #expect(machine.deadline == .seconds(10))
+      let actions = machine.handle(.deadline, now: .seconds(10))
+      if devices.count == 1 {
+        #expect(actions == [.stopScan, .connect(Sample.one)])
+      } else {
+        #expect(machine.error?.code == .ambiguousDevice)
+      }
+    }
   }
 
   @Test("without a settle time the first one is taken")
@@ -32,8 +51,8 @@ struct DeviceSearchTests {
     var machine = ConnectionMachine.searching(name, memory: Sample.one)
     _ = machine.handle(.known([Sample.sighting(Sample.one)]), now: .zero)
     _ = machine.handle(.sighted(Sample.sighting(Sample.one, rssi: -48)), now: .zero)
-    _ = machine.handle(.sighted(Sample.sighting(Sample.two, rssi: nil)), now: .milliseconds(249))
-    #expect(machine.handle(.deadline, now: .milliseconds(250)) == [.stopScan])
+    _ = machine.handle(.sighted(Sample.sighting(Sample.two, rssi: nil)), now: settle - .milliseconds(1))
+    #expect(machine.handle(.deadline, now: settle) == [.stopScan])
     let error = machine.error
     #expect(error?.code == .ambiguousDevice)
     for part in [Sample.one.uuidString, Sample.two.uuidString, "-48 dBm", "bench-1"] {
@@ -47,7 +66,7 @@ struct DeviceSearchTests {
     var machine = ConnectionMachine.searching(name)
     let connected = DeviceSighting(identifier: Sample.one, knownName: "bench-1", isConnected: true)
     #expect(machine.handle(.known([connected]), now: .zero) == [.scan])
-    #expect(machine.handle(.deadline, now: .milliseconds(250)) == [.stopScan, .connect(Sample.one)])
+    #expect(machine.handle(.deadline, now: settle) == [.stopScan, .connect(Sample.one)])
   }
 
   @Test("any device: the remembered one, else one that is connected, else the first that is seen")
@@ -111,13 +130,14 @@ struct DeviceSearchTests {
   func moved() {
     var machine = remembering()
     #expect(machine.handle(.sighted(Sample.sighting(Sample.two)), now: .seconds(2)) == [.disconnect])
-    #expect(machine.handle(.deadline, now: .milliseconds(2250)) == [.stopScan, .connect(Sample.two)])
+    #expect(machine.handle(.deadline, now: .seconds(2) + settle) == [.stopScan, .connect(Sample.two)])
     // Also from the beginning.
     machine = ConnectionMachine.searching(name, memory: Sample.one)
     _ = machine.handle(.known([DeviceSighting(identifier: Sample.one, knownName: "bench-1")]), now: .zero)
     _ = machine.handle(.sighted(Sample.sighting(Sample.two)), now: .milliseconds(900))
     #expect(machine.handle(.deadline, now: .seconds(1)).isEmpty)
-    #expect(machine.handle(.deadline, now: .milliseconds(1150)) == [.stopScan, .connect(Sample.two)])
+    #expect(
+      machine.handle(.deadline, now: .milliseconds(900) + settle) == [.stopScan, .connect(Sample.two)])
   }
 
   @Test("a remembered device that has another name now is let go")
@@ -154,7 +174,7 @@ struct DeviceSearchTests {
     #expect(machine.handle(.lost("refused"), now: .seconds(2)).isEmpty)
     #expect(machine.state == .finding && machine.deadline == .seconds(10))
     _ = machine.handle(.sighted(Sample.sighting(Sample.two)), now: .seconds(3))
-    #expect(machine.handle(.deadline, now: .milliseconds(3250)) == [.stopScan, .connect(Sample.two)])
+    #expect(machine.handle(.deadline, now: .seconds(3) + settle) == [.stopScan, .connect(Sample.two)])
   }
 
   @Test("a device that was found and does not answer is looked for again by its name")
@@ -162,8 +182,8 @@ struct DeviceSearchTests {
     var machine = ConnectionMachine.searching(name)
     _ = machine.handle(.known([]), now: .zero)
     _ = machine.handle(.sighted(Sample.sighting(Sample.one)), now: .zero)
-    _ = machine.handle(.deadline, now: .milliseconds(250))
-    _ = machine.handle(.deadline, now: .seconds(11))
+    _ = machine.handle(.deadline, now: settle)
+    _ = machine.handle(.deadline, now: .seconds(12))
     let due = machine.deadline ?? .zero
     #expect(machine.handle(.deadline, now: due) == [.lookUp([])])
   }

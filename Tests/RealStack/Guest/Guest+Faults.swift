@@ -15,6 +15,13 @@ extension Guest {
   /// Returns when it answers.
   package static func startDaemon() async throws { try await stack("daemon", "start") }
 
+  /// Has bluetoothd started again whenever it ends by itself, as a manager of services does. 5.66 ends where a link of two of its own adapters
+  /// does at a bad moment.
+  package static func keepDaemon() async throws { try await stack("daemon", "keep") }
+
+  /// Restarts bluetoothd with another ATT MTU, 23 to 517, that it asks for and grants.
+  package static func restartDaemon(mtu: Int) async throws { try await stack("mtu", "\(mtu)") }
+
   // MARK: The controllers
 
   /// Takes all controllers away, as if a hub was unplugged.
@@ -40,9 +47,15 @@ extension Guest {
     try await stack("wait-powered", "\(adapters)", "\(limit.components.seconds)", limit: limit + .seconds(60))
   }
 
+  /// Has what an adapter advertises heard about once a second, as on a real air. The controllers of the machine tell a scanner of each
+  /// advertiser only once, perhaps before it listens.
+  package static func repeatAdvertising(of adapter: String, _ isOn: Bool = true) async throws {
+    try await stack("repeat", adapter, isOn ? "on" : "off")
+  }
+
   // MARK: Links
 
-  /// Ends the link of an adapter to a peer.
+  /// Ends the link of an adapter to a peer; returns when the controller has said so.
   package static func disconnect(_ adapter: String, from address: String) async throws {
     try await stack("disconnect", adapter, address)
   }

@@ -2,11 +2,14 @@
 # Starts, stops and disturbs the Bluetooth stack of the guest. Returns when what was asked for has happened.
 #
 #   stack daemon start|stop|kill|restart  bluetoothd; stop asks it to end, kill does not
+#   stack daemon keep                     has it started again whenever it ends by itself, as a manager of services does
 #   stack air start [N]|stop              btvirt with N controllers on one air; stopping takes the adapters away
 #   stack wait-powered N SECONDS          fails where fewer than N adapters are powered by then
 #   stack power ADAPTER on|off            through bluetoothd, as a user does it
 #   stack down ADAPTER, stack up ADAPTER  behind bluetoothd's back; the other side of a link does not notice
 #   stack disconnect ADAPTER ADDRESS      ends a link at one side
+#   stack repeat ADAPTER on|off           has what it advertises heard about once a second, as on a real air, and not only once
+#   stack mtu OCTETS                      restarts bluetoothd, which asks for that ATT MTU from now on
 base=/run/real-stack
 logs=/out/.real-stack
 busybox=$base/busybox
@@ -32,6 +35,7 @@ start() {
 end() {
   running "$1" || return 0
   pid=$(cat "$base/$1.pid")
+  rm -f "$base/$1.pid"
   kill "-$2" "$pid"
   rounds=0
   while [ -e "/proc/$pid/exe" ]; do
@@ -42,7 +46,6 @@ end() {
     $busybox usleep 50000
     rounds=$((rounds + 1))
   done
-  rm -f "$base/$1.pid"
 }
 
 managed() {
@@ -82,17 +85,36 @@ daemon_start() {
   done
 }
 
-# management COMMAND...: btmgmt does nothing without a terminal.
-management() {
-  said=$(script -qec "btmgmt $*" /dev/null </dev/null)
-  case $said in
-  # The reason why a link has ended may be told in the place of success.
-  *"status 0x0e (Disconnected)"*) ;;
-  *failed* | *Unable* | *Invalid* | *"not found"*)
-    echo "$said" >&2
+# link ADAPTER ADDRESS: the handle of the link, if there is one.
+link() {
+  hcitool -i "$1" con | $busybox awk -v address="$2" \
+    '$3 == address { for (i = 4; i < NF; i++) if ($i == "handle") { print $(i + 1); exit } }'
+}
+
+# Returns once the controller has said that it has ended; the next link may be there already then, with the same handle.
+disconnect() {
+  handle=$(link "$1" "$2")
+  [ -n "$handle" ] || {
+    echo "$1 has no link to $2" >&2
     return 1
-    ;;
-  esac
+  }
+  hcitool -i "$1" ledc "$handle"
+}
+
+# btvirt tells scanners of an advertiser as either begins, and then no more: so advertising is switched off and, where it was on, on again.
+# LE Set Advertising Enable: Core Vol 4 Part E 7.8.9.
+repeating() {
+  while :; do
+    case $(hcitool -i "$1" cmd 0x08 0x000a 00) in
+    *"0A 20 00"*) hcitool -i "$1" cmd 0x08 0x000a 01 >/dev/null ;;
+    esac
+    $busybox usleep 700000
+  done
+}
+
+set_mtu() {
+  $busybox sed -i -e '/^ExchangeMTU/d' -e "s/^\\[GATT\\]/&\\nExchangeMTU = $1/" $base/main.conf
+  end bluetoothd KILL && daemon_start
 }
 
 case $1:$2 in
@@ -100,6 +122,13 @@ daemon:start) daemon_start ;;
 daemon:stop) end bluetoothd TERM ;;
 daemon:kill) end bluetoothd KILL ;;
 daemon:restart) end bluetoothd KILL && daemon_start ;;
+daemon:keep) start keeper "$0" keeping daemon ;;
+keeping:daemon)
+  while :; do
+    if [ -f $base/bluetoothd.pid ] && ! running bluetoothd; then daemon_start; fi
+    $busybox usleep 200000
+  done
+  ;;
 air:start)
   count=${3:-$CONTROLLERS}
   [ "$count" -eq 0 ] || start btvirt btvirt "-l$count"
@@ -116,6 +145,15 @@ power:*)
     string:org.bluez.Adapter1 string:Powered variant:boolean:$value >/dev/null
   ;;
 down:* | up:*) [ $# -eq 2 ] || usage && hciconfig "$2" "$1" ;;
-disconnect:*) [ $# -eq 3 ] || usage && management --index "${2#hci}" disconnect "$3" ;;
+disconnect:*) [ $# -eq 3 ] || usage && disconnect "$2" "$3" ;;
+repeat:*)
+  case $3 in
+  on) start "repeat-$2" "$0" repeating "$2" ;;
+  off) end "repeat-$2" KILL ;;
+  *) usage ;;
+  esac
+  ;;
+repeating:*) repeating "$2" ;;
+mtu:*) [ $# -eq 2 ] || usage && set_mtu "$2" ;;
 *) usage ;;
 esac
