@@ -86,7 +86,8 @@ for name in [
     .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .target(name: "DBus", dependencies: ["CDBus", "Locking", "Readiness"], swiftSettings: settings),
     .testTarget(
-      name: "DBusTests", dependencies: ["DBus", "CDBus", "Locking", "ChildProcess", "TestSupport"],
+      name: "DBusTests",
+      dependencies: ["DBus", "CDBus", "Locking", "ChildProcess", "PrivateBus", "TestSupport"],
       swiftSettings: settings),
 
     // The seam between Core Bluetooth and whatever carries its bytes.
@@ -100,7 +101,10 @@ for name in [
       swiftSettings: settings),
     .testTarget(
       name: "BlueZRadioTests",
-      dependencies: ["BlueZRadio", "Radio", "Readiness", "DBus", "Locking", "ChildProcess", "RealStack"],
+      dependencies: [
+        "BlueZRadio", "Radio", "Readiness", "DBus", "Locking", "BlockingTests", "ChildProcess", "PrivateBus",
+        "RealStack", "TestSupport",
+      ],
       swiftSettings: settings),
 
     // A link in software.
@@ -115,7 +119,9 @@ for name in [
     // What every radio must do; each radio is one argument of the suite.
     .testTarget(
       name: "RadioContractTests",
-      dependencies: ["Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking", "TestSupport"],
+      dependencies: [
+        "Radio", "VirtualRadio", "BlueZRadio", "DBus", "Locking", "BlockingTests", "TestSupport",
+      ],
       swiftSettings: settings),
 
     // Apple's API on a radio.
@@ -148,6 +154,15 @@ for name in [
     // Runs built programs for tests.
     .target(
       name: "ChildProcess", dependencies: ["CLinux", "Locking"], path: "Tests/ChildProcess",
+      swiftSettings: settings),
+
+    // Threads for tests that block theirs.
+    .target(
+      name: "BlockingTests", dependencies: ["Locking"], path: "Tests/BlockingTests", swiftSettings: settings),
+
+    // A bus for one test.
+    .target(
+      name: "PrivateBus", dependencies: ["ChildProcess", "DBus", "TestSupport"], path: "Tests/PrivateBus",
       swiftSettings: settings),
 
     // A kernel with Bluetooth, bluetoothd and controllers in software, in a virtual machine.

@@ -15,7 +15,12 @@ int clinux_accept(int listener, struct sockaddr *address, socklen_t *length) {
 int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
 int clinux_epoll_add(int epoll, int descriptor, int what, uint64_t number) {
-  uint32_t wanted = what == CLINUX_READABLE ? EPOLLIN : what == CLINUX_WRITABLE ? EPOLLOUT : 0;
+  uint32_t wanted = 0;
+  switch (what) {
+  case CLINUX_READABLE: wanted = EPOLLIN; break;
+  case CLINUX_WRITABLE: wanted = EPOLLOUT; break;
+  case CLINUX_WRITABLE_EDGE: wanted = EPOLLOUT | EPOLLET; break;
+  }
   struct epoll_event event = {.events = wanted | EPOLLRDHUP, .data.u64 = number};
   return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }

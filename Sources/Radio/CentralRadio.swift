@@ -74,6 +74,8 @@ public enum WriteOutcome: Hashable, Sendable {
   case tooLong(limit: Int)
   /// There is no link.
   case notConnected
+  /// The host knows the peer's attributes, and this one takes no write commands or is not there: refused, the link goes on.
+  case invalidHandle
 }
 
 /// Which links of the host are told of: those to peers for which anything of it holds.

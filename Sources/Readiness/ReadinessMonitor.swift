@@ -66,6 +66,7 @@ package final class ReadinessMonitor: Sendable {
       case .nothing: return
       case .hangUp: event = CLINUX_HANG_UP
       case .readiness: event = watched.isWriting ? CLINUX_WRITABLE : CLINUX_READABLE
+      case .reads: event = CLINUX_WRITABLE_EDGE
       }
       _ = clinux_epoll_add(epoll.raw, watched.descriptor.raw, Int32(event), number)
     }
@@ -102,6 +103,11 @@ package final class ReadinessSource: Sendable {
     case hangUp
     /// That, or there is something to read, or room for something to write.
     case readiness
+    /// Called at first, and then at each packet that the other side reads, as long as at most a quarter of the buffer is taken; for sockets of unix(7).
+    ///
+    /// The kernel wakes who waits for room at every packet that was read while the socket counts as writable, which is up to a quarter; an edge-triggered
+    /// epoll(7) makes an event of that.
+    case reads
   }
 
   private let monitor: ReadinessMonitor

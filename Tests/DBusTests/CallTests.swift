@@ -1,20 +1,21 @@
 import Dispatch
+import PrivateBus
 import Testing
 
 @testable import DBus
 
-@Suite("Calls", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
+@Suite("Calls", PrivateBus.isThere, .timeLimit(.minutes(30)))
 struct CallTests {
   /// A peer with methods that answer in different ways, and a caller.
   private final class Pair: Sendable {
-    let bus: BusDaemon
+    let bus: PrivateBus
     let caller: DBusConnection
     let peer: DBusConnection
     let waiting = Inbox<DBusInvocation>()
     let export: DBusExport
 
     init(clock: any DBusClock = SystemDBusClock()) async throws {
-      bus = try await BusDaemon()
+      bus = try await PrivateBus()
       caller = try await bus.connect(clock: clock)
       peer = try await bus.connect()
       let variant = [DBusArgument("value", .variant)]
@@ -205,7 +206,7 @@ struct CallTests {
 
   @Test("More unanswered calls than allowed are refused, the rest is served")
   func tooMany() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     var limits = DBusLimits()
     limits.unansweredCalls = 3
     let peer = try await bus.connect(limits: limits)

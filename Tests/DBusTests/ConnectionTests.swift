@@ -1,14 +1,15 @@
 import ChildProcess
 import Foundation
+import PrivateBus
 import Testing
 
 @testable import DBus
 
-@Suite("Connections", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
+@Suite("Connections", PrivateBus.isThere, .timeLimit(.minutes(30)))
 struct ConnectionTests {
   @Test("A connection has a unique name, and closing ends it once")
   func lifetime() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let connection = try await bus.connect()
     #expect(DBusName.isUnique(connection.uniqueName))
     let ends = Inbox<DBusError>()
@@ -27,7 +28,7 @@ struct ConnectionTests {
 
   @Test("The last reference closes the connection: the bus sees it go")
   func lastReference() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let watcher = try await bus.connect()
     let owners = Inbox<String?>()
     var connection: DBusConnection? = try await bus.connect()
@@ -41,7 +42,7 @@ struct ConnectionTests {
 
   @Test("What was sent right before closing arrives")
   func closingFlushes() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let receiver = try await bus.connect()
     let numbers = Inbox<UInt32>()
     let subscription = try await receiver.subscribe(to: MatchRule(interface: "a.b")) { message in
@@ -83,7 +84,7 @@ struct ConnectionTests {
 
   @Test("A bus that is killed ends everything that waits, with an error")
   func busKilled() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let connection = try await bus.connect()
     let peer = try await bus.connect()
     let arrived = Inbox<DBusInvocation>()
@@ -120,7 +121,7 @@ struct ConnectionTests {
 
   @Test("A bus that does not read costs bounded memory, and no call waits for ever")
   func busStopped() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     var limits = DBusLimits()
     limits.outgoingOctets = 4 << 20
     limits.closing = .milliseconds(1)

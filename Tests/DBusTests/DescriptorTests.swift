@@ -1,4 +1,5 @@
 import Foundation
+import PrivateBus
 import Testing
 
 @testable import DBus
@@ -54,10 +55,10 @@ struct DescriptorTests {
   }
 
   @Test(
-    "Received descriptors are other numbers for the same file, close-on-exec, and work", BusDaemon.isInstalled
+    "Received descriptors are other numbers for the same file, close-on-exec, and work", PrivateBus.isThere
   )
   func passing() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (caller, peer) = (try await bus.connect(), try await bus.connect())
     let (reader, writer) = try pipe()
     let export = try await peer.export(
@@ -84,10 +85,10 @@ struct DescriptorTests {
   }
 
   @Test(
-    "Descriptors in arrays and variants; nobody who does not want them keeps them open", BusDaemon.isInstalled
+    "Descriptors in arrays and variants; nobody who does not want them keeps them open", PrivateBus.isThere
   )
   func nested() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (sender, receiver) = (try await bus.connect(), try await bus.connect())
     let (reader, writer) = try pipe()
     let bodies = Inbox<[DBusValue]>()

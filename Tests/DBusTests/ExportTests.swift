@@ -1,11 +1,12 @@
 import ChildProcess
 import Foundation
 import Locking
+import PrivateBus
 import Testing
 
 @testable import DBus
 
-@Suite("Exported objects on a bus", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
+@Suite("Exported objects on a bus", PrivateBus.isThere, .timeLimit(.minutes(30)))
 struct ExportTests {
   /// A lamp whose level is kept here.
   private final class Lamp: Sendable {
@@ -46,7 +47,7 @@ struct ExportTests {
 
   @Test("Called by another connection: methods, properties, changes, signals")
   func called() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (server, client) = (try await bus.connect(), try await bus.connect())
     let lamp = Lamp()
     let export = try await server.export([lamp.interface], at: "/lamp")
@@ -87,7 +88,7 @@ struct ExportTests {
 
   @Test("Every peer answers for itself")
   func peer() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (server, client) = (try await bus.connect(), try await bus.connect())
     let ping = try await client.call(
       .call(destination: server.uniqueName, path: "/any", interface: DBusWellKnown.peer, member: "Ping"))
@@ -105,7 +106,7 @@ struct ExportTests {
 
   @Test("An object manager tells what comes and goes, and the path can be used again")
   func manager() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (server, client) = (try await bus.connect(), try await bus.connect())
     let signals = Inbox<DBusMessage>()
     let subscription = try await client.subscribe(to: MatchRule(interface: DBusWellKnown.objectManager)) {
@@ -172,7 +173,7 @@ struct ExportTests {
 
   @Test("dbus-send calls a method, reads and writes a property", installed("/usr/bin/dbus-send"))
   func dbusSend() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let server = try await bus.connect()
     let lamp = Lamp()
     let export = try await server.export([lamp.interface], at: "/lamp")
@@ -195,7 +196,7 @@ struct ExportTests {
 
   @Test("busctl understands what introspection says", installed("/usr/bin/busctl"))
   func busctl() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let server = try await bus.connect()
     let lamp = Lamp()
     let export = try await server.export([lamp.interface], at: "/org/example/lamp")

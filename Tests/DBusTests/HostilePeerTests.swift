@@ -1,14 +1,15 @@
+import PrivateBus
 import Testing
 
 @testable import DBus
 
-@Suite("Peers that do not keep to their interface", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
+@Suite("Peers that do not keep to their interface", PrivateBus.isThere, .timeLimit(.minutes(30)))
 struct HostilePeerTests {
   @Test(
     "Random arguments for every standard method, and random replies, end in errors",
     arguments: 0..<4 as Range<UInt64>)
   func randomBodies(seed: UInt64) async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (server, client) = (try await bus.connect(), try await bus.connect())
     let property = DBusProperty(
       "P", .uint16, get: { () throws(DBusError) in .uint16(1) }, set: { _, _ throws(DBusError) in })
@@ -43,7 +44,7 @@ struct HostilePeerTests {
 
   @Test("Replies of other types than expected are errors of the call alone")
   func wrongReplies() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (peer, client) = (try await bus.connect(), try await bus.connect())
     // A peer that answers all calls for properties with what it likes.
     var values = RandomValues(seed: 99)
@@ -75,7 +76,7 @@ struct HostilePeerTests {
 
   @Test("Forged replies, forged owners and stray messages change nothing")
   func forged() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (hostile, victim) = (try await bus.connect(), try await bus.connect())
     let owners = Inbox<String?>()
     let subscription = try await victim.followOwner(of: "org.example.Name") { owners.put($0) }

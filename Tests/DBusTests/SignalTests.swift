@@ -1,9 +1,10 @@
 import Dispatch
+import PrivateBus
 import Testing
 
 @testable import DBus
 
-@Suite("Signals and names", BusDaemon.isInstalled, .timeLimit(.minutes(30)))
+@Suite("Signals and names", PrivateBus.isThere, .timeLimit(.minutes(30)))
 struct SignalTests {
   private func signal(
     _ number: UInt32, member: String = "S", path: ObjectPath = "/a", to destination: String? = nil
@@ -14,7 +15,7 @@ struct SignalTests {
 
   @Test("In order, to handlers and streams")
   func order() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (sender, receiver) = (try await bus.connect(), try await bus.connect())
     let numbers = Inbox<UInt32>()
     let subscription = try await receiver.subscribe(to: MatchRule(interface: "a.b")) {
@@ -34,7 +35,7 @@ struct SignalTests {
 
   @Test("Only what the rule says, only while it holds")
   func rules() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (sender, receiver) = (try await bus.connect(), try await bus.connect())
     let (narrow, wide) = (Inbox<UInt32>(), Inbox<UInt32>())
     let first = try await receiver.subscribe(
@@ -66,7 +67,7 @@ struct SignalTests {
 
   @Test("A rule with apostrophes is understood by the bus as it was meant")
   func escaping() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (sender, receiver) = (try await bus.connect(), try await bus.connect())
     let texts = Inbox<String>()
     let wanted = "it's, \\'so',x='y"
@@ -84,7 +85,7 @@ struct SignalTests {
 
   @Test("A slow reader of a stream gets an error, not a gap")
   func overflow() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (sender, receiver) = (try await bus.connect(), try await bus.connect())
     let stream = try await receiver.signals(MatchRule(interface: "a.b"), buffer: 10)
     let seen = Inbox<UInt32>()
@@ -104,7 +105,7 @@ struct SignalTests {
 
   @Test("A well-known sender is whoever owns the name; others cannot speak as it")
   func wellKnownSender() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (first, second, receiver) = (
       try await bus.connect(), try await bus.connect(), try await bus.connect()
     )
@@ -125,7 +126,7 @@ struct SignalTests {
 
   @Test("A name without an owner can be waited for")
   func futureOwner() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (sender, receiver) = (try await bus.connect(), try await bus.connect())
     let numbers = Inbox<UInt32>()
     let both = [
@@ -148,7 +149,7 @@ struct SignalTests {
 
   @Test("Requests for names, their answers, and loss")
   func names() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (first, second) = (try await bus.connect(), try await bus.connect())
     let name = "org.example.Name"
     #expect(try await first.owner(of: name) == nil)
@@ -176,7 +177,7 @@ struct SignalTests {
 
   @Test("A peer that vanishes is noticed, by its unique name and as a stream")
   func vanishing() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let (peer, watcher) = (try await bus.connect(), try await bus.connect())
     let stream = try await watcher.owners(of: peer.uniqueName)
     var owners: [String?] = []
@@ -190,7 +191,7 @@ struct SignalTests {
 
   @Test("Without suspending: everything on the queue, in order")
   func completions() async throws {
-    let bus = try await BusDaemon()
+    let bus = try await PrivateBus()
     let connection = try await bus.connect()
     let events = Inbox<String>()
     @Sendable func note(_ event: String) {

@@ -50,7 +50,11 @@ final class BlueZWorld: RadioWorld {
     var rounds = 0
     while let path = try bus.objects().first(where: { Self.isBusy($0.value) })?.key {
       rounds += 1
-      guard rounds < 100 else {
+      if rounds % 20 == 0 {
+        // Whoever wanted that link has gone.
+        _ = try? bus.call(path, "org.bluez.Device1", "Disconnect", [])
+      }
+      guard rounds < 600 else {
         Issue.record("\(path) is still in use by the scenario before")
         break
       }

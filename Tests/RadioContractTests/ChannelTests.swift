@@ -1,9 +1,10 @@
+import BlockingTests
 import Foundation
 import Radio
 import Testing
 
 /// L2CAP credit-based channels as streams.
-@Suite("Contract: channels", .timeLimit(.minutes(30))) struct ChannelTests {
+@Suite("Contract: channels", .blocking, .timeLimit(.minutes(30))) struct ChannelTests {
   private struct Opened {
     let world: any RadioWorld
     let phone: Phone

@@ -1,9 +1,10 @@
+import BlockingTests
 import Foundation
 import Radio
 import Testing
 
 /// Links: how they come and go, and what comes before what.
-@Suite("Contract: links", .timeLimit(.minutes(30))) struct ConnectionTests {
+@Suite("Contract: links", .blocking, .timeLimit(.minutes(30))) struct ConnectionTests {
   @Test(arguments: RadioUnderTest.allCases)
   func firstEventIsTheState(_ kind: RadioUnderTest) throws {
     let world = kind.makeWorld()
@@ -233,6 +234,12 @@ enum Moment: String, CaseIterable, CustomTestStringConvertible {
     openingChannel
 
   var testDescription: String { rawValue }
+
+  /// A request is with the peer's program then.
+  var leavesARequest: Bool { [.reading, .writing, .longWriting].contains(self) }
+
+  static let quiet = allCases.filter { !$0.leavesARequest }
+  static let inRequests = allCases.filter(\.leavesARequest)
 }
 
 /// How a peer goes away.
@@ -242,14 +249,29 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-@Suite("Contract: lost links", .timeLimit(.minutes(30))) struct LostLinkTests {
-  @Test(arguments: RadioUnderTest.allCases, Moment.allCases)
+@Suite("Contract: lost links", .blocking, .timeLimit(.minutes(30))) struct LostLinkTests {
+  private static let endsInTheMiddle: ConditionTrait = .disabled(
+    if: BlueZWorld.isHere,
+    "bluetoothd 5.66 is both sides there, and may end when a link of its own adapters does with a request pending"
+  )
+
+  @Test(arguments: RadioUnderTest.allCases, Moment.quiet)
   func aLostPeerIsTold(_ kind: RadioUnderTest, _ moment: Moment) throws {
     try lose(kind, moment, .vanishes)
   }
 
-  @Test(arguments: RadioUnderTest.allCases, Moment.allCases)
+  @Test(endsInTheMiddle, arguments: RadioUnderTest.allCases, Moment.inRequests)
+  func aPeerThatIsLostInARequestIsTold(_ kind: RadioUnderTest, _ moment: Moment) throws {
+    try lose(kind, moment, .vanishes)
+  }
+
+  @Test(arguments: RadioUnderTest.allCases, Moment.quiet)
   func aPeerThatSwitchesOffIsTold(_ kind: RadioUnderTest, _ moment: Moment) throws {
+    try lose(kind, moment, .switchesOff)
+  }
+
+  @Test(endsInTheMiddle, arguments: RadioUnderTest.allCases, Moment.inRequests)
+  func aPeerThatSwitchesOffInARequestIsTold(_ kind: RadioUnderTest, _ moment: Moment) throws {
     try lose(kind, moment, .switchesOff)
   }
 

@@ -1,9 +1,10 @@
+import BlockingTests
 import Foundation
 import Radio
 import Testing
 
 /// Links of the host, as those see them who did not make them.
-@Suite("Contract: links of the host", .timeLimit(.minutes(30))) struct LinkWatchTests {
+@Suite("Contract: links of the host", .blocking, .timeLimit(.minutes(30))) struct LinkWatchTests {
   private static let unknown = BluetoothUUID(UInt16(0xFFAA))
 
   private struct Scene {

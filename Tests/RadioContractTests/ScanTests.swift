@@ -1,29 +1,38 @@
+import BlockingTests
 import Foundation
 import Radio
 import Testing
 
 /// Scans: who is reported, and how often.
-@Suite("Contract: scans", .timeLimit(.minutes(30))) struct ScanTests {
+@Suite("Contract: scans", .blocking, .timeLimit(.minutes(30))) struct ScanTests {
   private static let offered = BluetoothUUID(UInt16(0xFFB0))
   private static let other = BluetoothUUID(UInt16(0xFFB1))
   /// Longer than two advertising intervals.
   private static let quiet = Duration.milliseconds(250)
 
   private struct Scene {
+    let kind: RadioUnderTest
     let world: any RadioWorld
     let phone: Phone
     let device: Device
 
     init(_ kind: RadioUnderTest, _ advertisement: Advertisement) throws {
+      self.kind = kind
       world = kind.makeWorld()
       phone = Phone(world)
       device = try Device(world)
       try advertise(advertisement)
     }
 
+    /// Advertises something else, and returns when it is on the air in the place of what was before.
     func advertise(_ advertisement: Advertisement) throws {
+      let start = device.log.count
       try device.peripheral.stopAdvertising()
       try device.peripheral.startAdvertising(advertisement)
+      try device.expect("advertising", after: start) { event in
+        if case .advertisingStarted(.success) = event { true } else { nil }
+      }
+      if kind.delay > .zero { _ = world.wait(within: kind.delay) { false } }
     }
 
     var sightings: [Sighting] {

@@ -1,10 +1,11 @@
-import Locking
+import BlockingTests
 import Foundation
+import Locking
 import Radio
 import Testing
 
 /// Writes: sizes, order, back-pressure.
-@Suite("Contract: writes", .timeLimit(.minutes(30))) struct WriteTests {
+@Suite("Contract: writes", .blocking, .timeLimit(.minutes(30))) struct WriteTests {
   private struct Connected {
     let world: any RadioWorld
     let phone: Phone

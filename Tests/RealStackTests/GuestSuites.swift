@@ -17,15 +17,9 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
   static let all =
     [
       GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"]),
+      GuestSuites(name: "channels of the kernel", tests: ["BlueZRadioTests.KernelL2CAPTests"]),
       GuestSuites(
-        name: "channels of the kernel",
-        tests: [
-          "carries", "stalls", "closes", "closesInTheMiddle", "refuses", "tester", "testerListens",
-          "losesLink",
-        ].map { "BlueZRadioTests.KernelL2CAPTests/\($0)" }),
-      // Pairing that nobody answers leaves the adapters unable to link again.
-      GuestSuites(
-        name: "encrypted channels", tests: ["BlueZRadioTests.KernelL2CAPTests/wantsEncryption"]),
+        name: "encrypted channels of the kernel", tests: ["BlueZRadioTests.EncryptedKernelL2CAPTests"]),
       GuestSuites(name: "server", tests: ["GuestTests.ServerTests"]),
       GuestSuites(name: "links", tests: ["RadioContractTests.ConnectionTests"], controllers: 3),
       GuestSuites(name: "tool", tests: ["GuestTests.ToolTests"]),
@@ -40,6 +34,7 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
       ("HostRadioProgramTests/scanWithFilters", 5),
       ("HostRadioProgramTests/heartRate", 2),
       ("HostRadioProgramTests/readWriteNotify", 2),
+      ("HostRadioProgramTests/writeFlowControl", 2),
       ("HostRadioProgramTests/channel", 2),
       ("HostRadioProgramTests/severalPeripherals", 4),
       ("HostRadioProgramTests/reconnect", 2),

@@ -86,6 +86,14 @@ struct HostRadioProgramTests {
       ])
   }
 
+  @Test func writeFlowControl() async throws {
+    let notebook = try await programs.advertise("answering-peripheral")
+    let (writer, first) = try await programs.start("write-flow-control", hearing: ["hci1"])
+    #expect(first == "uploading 20000 octets")
+    await SampleTests.expect(writer, says: ["20000 octets arrived, all of them", "disconnected"])
+    await SampleTests.expect(notebook, says: ["20000 octets were uploaded"])
+  }
+
   @Test func channel() async throws {
     let server = try await programs.advertise("l2cap-server")
     let (client, first) = try await programs.start("l2cap-client", hearing: ["hci1"])

@@ -71,8 +71,8 @@ final class AcquiredSocket: Sendable {
     let result = unsafe memory.withUnsafeMutableBytes {
       unsafe getsockopt(descriptor.raw, SOL_SOCKET, SO_MEMINFO, $0.baseAddress, &length)
     }
-    // SK_MEMINFO_WMEM_ALLOC of linux/sock_diag.h.
-    return result == 0 ? Int(memory[2]) : 0
+    // SK_MEMINFO_WMEM_ALLOC of linux/sock_diag.h. The kernel says that there is room one octet before it has given back a packet.
+    return result == 0 && memory[2] > 1 ? Int(memory[2]) : 0
   }
 
   /// Calls `handler` at the monitor as long as values or the end are there, until the source is cancelled or let go of; nil where no descriptor is left.
@@ -90,6 +90,16 @@ final class AcquiredSocket: Sendable {
   ) -> ReadinessSource? {
     let source = monitor.flatMap { ReadinessSource.writing(descriptor.raw, $0, handler) }
     source?.setEnabled(true)
+    return source
+  }
+
+  /// Calls `handler` at the monitor at first, and then each time that the daemon has read, as long as at most a quarter of the buffer is taken: above
+  /// all when it has read the last value. Until the source is cancelled or let go of; nil where no descriptor is left.
+  func whenRead(
+    _ monitor: ReadinessMonitor?, _ handler: @escaping @Sendable () -> Void
+  ) -> ReadinessSource? {
+    let source = monitor.flatMap { ReadinessSource.writing(descriptor.raw, $0, handler) }
+    source?.watch(.reads)
     return source
   }
 }

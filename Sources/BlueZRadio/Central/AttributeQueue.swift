@@ -38,6 +38,10 @@ struct AttributeQueue<Operation: Sendable>: Sendable {
     running.map(test) == true || waiting.contains(where: test)
   }
 
-  /// Drops what waits of somebody who has left; what runs goes on.
-  mutating func remove(where test: (Operation) -> Bool) { waiting.removeAll(where: test) }
+  /// Drops what waits of somebody who has left, and returns it; what runs goes on.
+  @discardableResult
+  mutating func remove(where test: (Operation) -> Bool) -> [Operation] {
+    defer { waiting.removeAll(where: test) }
+    return waiting.filter(test)
+  }
 }

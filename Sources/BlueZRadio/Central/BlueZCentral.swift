@@ -41,7 +41,9 @@ final class BlueZCentral: CentralRadio {
   func cancelConnection(_ peer: PeerID) { later { $0.cancelConnection(peer, $1) } }
 
   func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {
-    later { $0.request(.gatt(request), peer, id, $1) }
+    // Its place is that of this call.
+    let place = request.isOnAir ? client.gate(to: peer)?.addRequest() : nil
+    later { $0.request(.gatt(request), peer, id, $1, place) }
   }
 
   func openChannel(psm: PSM, of peer: PeerID, id: RequestID) {

@@ -108,9 +108,17 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
     try? adapter.appending("dev_" + address.description.replacing(":", with: "_"))
   }
 
-  func disconnected(_ path: ObjectPath, _ reason: RadioError) {
+  func deviceDisconnected(_ path: ObjectPath, _ reason: RadioError) {
     links.values.first { $0.path == path }?.noteReason(reason)
   }
+
+  /// A link that nobody wants has come to rest: the next one begins anew, so devices that come and go leave nothing behind.
+  func forget(_ link: CentralLink) {
+    if links[link.peer] === link { links[link.peer] = nil }
+  }
+
+  /// How many devices have a link here, or are wanted.
+  var linkCount: Int { links.count }
 
   // MARK: Scans
 
@@ -261,12 +269,16 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
     client.post(.disconnected(peer, nil, at: host.clock.now))
   }
 
-  func request(_ request: LinkSession.Request, _ peer: PeerID, _ id: RequestID, _ client: CentralClient) {
+  func request(
+    _ request: LinkSession.Request, _ peer: PeerID, _ id: RequestID, _ client: CentralClient,
+    _ place: WriteGate.Place?
+  ) {
     guard let session = links[peer]?.session(of: client) else {
+      if let place { place.gate.pass(place) }
       let error = RadioError(.notConnected, "there is no link to \(peer)")
       return client.post(.completed(id, peer, .failure(.radio(error))))
     }
-    session.ask(request, id, client)
+    session.ask(request, id, client, place)
   }
 
   func openChannel(_ psm: PSM, _ peer: PeerID, _ id: RequestID, _ client: CentralClient) {

@@ -118,6 +118,7 @@ final class CentralLink: @unchecked Sendable {
         }
       }
     }
+    if users.isEmpty, session == nil, machine.phase == .idle { central.forget(self) }
   }
 
   /// The daemon's own limit is below this one.

@@ -29,8 +29,8 @@ extension LinkSession {
     }
     attempts[ChannelRequest(client: client.id, id: id)] = central.connector.connect(
       to: device, from: adapter, psm: psm, security: security, peer: peer
-    ) { [weak self, queue = host.queue] result in
-      queue.async { [weak self] in self?.opened(result, psm, id, client, mayPair) }
+    ) { [weak self, host] result in
+      host.async { [weak self] in self?.opened(result, psm, id, client, mayPair) }
     }
   }
 

@@ -109,7 +109,8 @@ extension LinkSession {
   // MARK: Values
 
   private func listen(_ socket: AcquiredSocket, _ handle: AttributeHandle) {
-    let source = socket.whenReadable(central.monitor) { [weak self] in self?.receive(socket, handle) }
+    let source = socket.whenReadable(
+      central.monitor, host.whileAlive { [weak self] in self?.receive(socket, handle) })
     guard let source else {
       return fail(RadioError(.noResources, "no descriptor is left for notifications"))
     }

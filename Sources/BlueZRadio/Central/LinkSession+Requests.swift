@@ -4,8 +4,11 @@ internal import Radio
 
 /// Requests: one at a time, their replies in order.
 extension LinkSession {
-  func ask(_ request: Request, _ id: RequestID?, _ client: CentralClient?) {
-    operations.append(Operation(request: request, id: id, client: client))
+  func ask(
+    _ request: Request, _ id: RequestID?, _ client: CentralClient?, _ place: WriteGate.Place? = nil
+  ) {
+    operations.append(
+      Operation(request: request, id: id, client: client, place: takePlace(place, of: request)))
     goOn()
   }
 
@@ -16,6 +19,11 @@ extension LinkSession {
   }
 
   private func start(_ operation: Operation) {
+    guard let place = operation.place else { return begin(operation) }
+    holdBack(place) { [weak self] in self?.begin(operation) }
+  }
+
+  private func begin(_ operation: Operation) {
     refresh()
     switch operation.request {
     case .probe(let handle): probe(besides: handle)
@@ -51,11 +59,12 @@ extension LinkSession {
   func finish(_ result: Result<GATTReply, GATTFailure>) {
     guard !isOver, let operation = operations.running else { return }
     operations.finish()
+    operation.place.map { gate.pass($0) }
     if let client = operation.client, let id = operation.id, users.contains(where: { $0 === client }) {
       client.post(.completed(id, peer, result))
     }
     // Not from here: what is answered at once would go deeper and deeper.
-    host.queue.async { [weak self] in self?.goOn() }
+    host.async { [weak self] in self?.goOn() }
   }
 
   // MARK: Calls of the daemon
@@ -89,9 +98,10 @@ extension LinkSession {
         retry(verdict, place, member, body, isRequest, completion)
       }
     }
+    passOnceWithDaemon()
   }
 
-  private func settleEvidence(isAnswer: Bool) {
+  func settleEvidence(isAnswer: Bool) {
     let ready = gate.endEvidence(isAnswer ? coverage : nil)
     coverage = nil
     for id in ready { users.first { $0.id == id }?.post(.readyToWrite(peer)) }
@@ -172,31 +182,19 @@ extension LinkSession {
       return finish(.failure(.att(.invalidAttributeValueLength)))
     }
     guard let place = place(of: handle) else { return finish(.failure(.att(.invalidHandle))) }
-    hold(handle) { [weak self] in
+    gate.hold(handle)
+    perform(
+      place, "WriteValue", [.bytes([UInt8](value)), .options(["type": .string("request")])]
+    ) { [weak self] result in
       guard let self else { return }
-      perform(
-        place, "WriteValue", [.bytes([UInt8](value)), .options(["type": .string("request")])]
-      ) { [weak self] result in
-        guard let self else { return }
-        gate.release(handle)
-        switch result {
-        case .success: finish(.success(.done))
-        case .failure(.failed(.att(.requestNotSupported), _)):
-          // The daemon's word for a characteristic without that property.
-          finish(.failure(.att(.writeNotPermitted)))
-        case .failure(let verdict): finish(.failure(verdict.failure))
-        }
+      gate.release(handle)
+      switch result {
+      case .success: finish(.success(.done))
+      case .failure(.failed(.att(.requestNotSupported), _)):
+        // The daemon's word for a characteristic without that property.
+        finish(.failure(.att(.writeNotPermitted)))
+      case .failure(let verdict): finish(.failure(verdict.failure))
       }
-    }
-  }
-
-  /// Waits until the daemon has got all commands of a characteristic, and gives its descriptor back: it takes no other writes before.
-  private func hold(_ handle: AttributeHandle, _ body: @escaping @Sendable () -> Void) {
-    guard !isOver else { return }
-    if gate.hold(handle) { return body() }
-    // By the time of an answer the daemon has come further.
-    host.call(path, DBusWellKnown.properties, "Get", [.string(BlueZ.device), .string("Connected")]) {
-      [weak self] _ in self?.hold(handle, body)
     }
   }
 

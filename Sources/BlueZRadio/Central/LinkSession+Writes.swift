@@ -16,6 +16,7 @@ extension LinkSession {
 
   private func pump(_ handle: AttributeHandle) {
     guard !isOver else { return }
+    defer { lookAtHeldBack() }
     switch gate.pump(handle) {
     case .done: break
     case .needsSocket: acquireWrites(handle)
@@ -33,10 +34,12 @@ extension LinkSession {
 
   private func waitForRoom(_ socket: AcquiredSocket, _ handle: AttributeHandle) {
     guard writableSources[handle] == nil else { return }
-    let source = socket.whenWritable(central.monitor) { [weak self] in
-      self?.writableSources[handle] = nil
-      self?.pump(handle)
-    }
+    let source = socket.whenWritable(
+      central.monitor,
+      host.whileAlive { [weak self] in
+        self?.writableSources[handle] = nil
+        self?.pump(handle)
+      })
     guard let source else { return pumpAgain(handle, after: .milliseconds(50)) }
     writableSources[handle] = source
   }
@@ -89,14 +92,14 @@ extension LinkSession {
   private func call(_ value: Data, _ handle: AttributeHandle, attempt: Int = 0) {
     guard !isOver else { return }
     guard let characteristic = database.characteristic(handle) else {
-      return gate.called(handle, wasSent: true)
+      return called(handle)
     }
     host.call(
       characteristic.path, BlueZ.gattCharacteristic, "WriteValue",
       [.bytes([UInt8](value)), .options(["type": .string("command")])]
     ) { [weak self] result in
       guard let self, !isOver else { return }
-      guard case .failure(let error) = result else { return gate.called(handle, wasSent: true) }
+      guard case .failure(let error) = result else { return called(handle) }
       let verdict = Verdict(error)
       switch verdict {
       case .busy, .held:
@@ -113,6 +116,11 @@ extension LinkSession {
         }
       }
     }
+  }
+
+  private func called(_ handle: AttributeHandle) {
+    gate.called(handle)
+    lookAtHeldBack()
   }
 
   // MARK: Evidence

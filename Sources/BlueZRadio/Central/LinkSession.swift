@@ -20,6 +20,8 @@ final class LinkSession: @unchecked Sendable {
     /// Nil for the session's own.
     let id: RequestID?
     let client: CentralClient?
+    /// Where it comes among writes without response; nil for what keeps no order with them.
+    let place: WriteGate.Place?
   }
 
   unowned let central: CentralHost
@@ -38,6 +40,8 @@ final class LinkSession: @unchecked Sendable {
   var subscriptions: [AttributeHandle: Subscription] = [:]
   var acquiring: Set<AttributeHandle> = []
   var writableSources: [AttributeHandle: ReadinessSource] = [:]
+  /// The running operation, while it waits for values that were accepted before it.
+  var heldBack: HeldBack?
   /// What the reply to the running operation will prove.
   var coverage: WriteBudget.Amount?
   /// Probes that have given no evidence.
@@ -59,7 +63,7 @@ final class LinkSession: @unchecked Sendable {
     knownServices = Set(DeviceFacts(central.host.store, path)?.services ?? [])
     let relay = TaskRelay()
     gate = WriteGate { relay.ask($0) }
-    relay.set(self, central.host.queue)
+    relay.set(self, central.host)
   }
 
   var host: BlueZHost { central.host }
@@ -70,7 +74,11 @@ final class LinkSession: @unchecked Sendable {
 
   func leave(_ client: CentralClient) {
     users.removeAll { $0 === client }
-    operations.remove { $0.client === client }
+    for operation in operations.remove(where: { $0.client === client }) {
+      operation.place.map { gate.pass($0) }
+    }
+    // A request that would have been evidence may have been among them.
+    if !operations.contains(where: { $0.request.isEvidence }) { settleEvidence(isAnswer: false) }
     gate.forget(client.id)
     endChannels(of: client)
     for handle in Array(subscriptions.keys) { unsubscribe(client, from: handle) }
@@ -116,6 +124,7 @@ final class LinkSession: @unchecked Sendable {
     guard !isOver else { return }
     isOver = true
     gate.close()
+    endHoldingBack()
     writableSources = [:]
     for subscription in subscriptions.values { release(subscription) }
     subscriptions = [:]
@@ -216,14 +225,12 @@ final class LinkSession: @unchecked Sendable {
 private final class TaskRelay: @unchecked Sendable {
   // Set once before the gate is shared.
   private weak var session: LinkSession?
-  private var queue: DispatchQueue?
+  private weak var host: BlueZHost?
 
-  func set(_ session: LinkSession, _ queue: DispatchQueue) {
+  func set(_ session: LinkSession, _ host: BlueZHost) {
     self.session = session
-    self.queue = queue
+    self.host = host
   }
 
-  func ask(_ task: WriteGate.Task) {
-    queue?.async { [weak session] in session?.carryOut(task) }
-  }
+  func ask(_ task: WriteGate.Task) { host?.async { [weak session] in session?.carryOut(task) } }
 }

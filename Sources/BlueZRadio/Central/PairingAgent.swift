@@ -41,7 +41,7 @@ final class PairingAgent: @unchecked Sendable {
 
   private func register(_ then: @escaping @Sendable () -> Void) {
     guard !isRegistered, let bus = host.bus else { return then() }
-    let register: @Sendable (Result<Void, DBusError>) -> Void = { [weak self] _ in
+    let register = host.whileAlive { [weak self] in
       self?.host.call(
         BlueZ.agentManagerPath, BlueZ.agentManager, "RegisterAgent",
         [.objectPath(Self.path), .string("NoInputNoOutput")]
@@ -50,8 +50,8 @@ final class PairingAgent: @unchecked Sendable {
         then()
       }
     }
-    guard export == nil else { return register(.success(())) }
-    export = bus.export([Self.interface], at: Self.path, completion: register)
+    guard export == nil else { return register() }
+    export = bus.export([Self.interface], at: Self.path) { _ in register() }
   }
 
   private static var interface: DBusInterface {

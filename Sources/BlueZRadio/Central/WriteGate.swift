@@ -5,8 +5,8 @@ internal import Radio
 /// Writes without response over one link, from any thread: what was accepted and is not yet with the daemon, and how much is in flight.
 ///
 /// A value is taken whole or refused; what is taken is sent in its order for each characteristic. Values wait here while the daemon is asked for a
-/// descriptor, while its end is full, and while a write with response holds the characteristic; they count as in flight, so
-/// the budget bounds them as well.
+/// descriptor, while its end is full, while a write with response holds the characteristic, and while a request waits that was asked for before
+/// them; they count as in flight, so the budget bounds them as well.
 final class WriteGate: Sendable {
   /// What the session on the host's queue has to do; each is asked for once until it was begun.
   enum Task: Sendable, Hashable {
@@ -16,8 +16,19 @@ final class WriteGate: Sendable {
     case probe(AttributeHandle)
   }
 
+  /// A request's place among the values of a link.
+  struct Place: Sendable {
+    let gate: WriteGate
+    let number: WriteOrder.Place
+  }
+
+  private struct Waiting: Sendable {
+    let place: WriteOrder.Place
+    let value: Data
+  }
+
   private struct Outlet: Sendable {
-    var waiting: [Data] = []
+    var waiting: [Waiting] = []
     var socket: AcquiredSocket?
     /// A write with response is at it.
     var isHeld = false
@@ -32,6 +43,7 @@ final class WriteGate: Sendable {
     var isOpen = true
     var mtu = 23
     var budget = WriteBudget()
+    var order = WriteOrder()
     var outlets: [AttributeHandle: Outlet] = [:]
     /// Characteristics that take commands.
     var writable: Set<AttributeHandle> = []
@@ -68,15 +80,17 @@ final class WriteGate: Sendable {
       guard state.isOpen else { return .notConnected }
       let limit = Self.limit(state)
       guard value.count <= limit else { return .tooLong(limit: limit) }
-      // To what takes no commands it would be lost on the air, without a word.
-      guard state.writable.contains(handle) else { return .accepted }
+      // It would be lost on the air, without a word.
+      guard state.writable.contains(handle) else { return .invalidHandle }
       guard state.budget.take(value.count) else {
         state.owed.insert(client)
         return .notReady
       }
-      if !Self.send(value, &state.outlets[handle, default: Outlet()]) {
-        state.outlets[handle]?.waiting.append(value)
-        if let task = Self.askPump(handle, &state) { tasks.append(task) }
+      let place = state.order.addValue()
+      let mayLeave = state.order.mayLeave(place)
+      if !mayLeave || !Self.send(value, &state.outlets[handle, default: Outlet()]) {
+        state.outlets[handle, default: Outlet()].waiting.append(Waiting(place: place, value: value))
+        if mayLeave, let task = Self.askPump(handle, &state) { tasks.append(task) }
       }
       if state.budget.needsEvidence, !state.isProbeAsked {
         state.isProbeAsked = true
@@ -86,6 +100,22 @@ final class WriteGate: Sendable {
     }
     tasks.forEach(ask)
     return outcome
+  }
+
+  /// A request is asked for; ``pass(_:)`` has to follow.
+  func addRequest() -> Place {
+    state.withLock { Place(gate: self, number: $0.order.addRequest()) }
+  }
+
+  /// A request of this gate is with the daemon, or never will be: what was accepted after it may follow.
+  func pass(_ request: Place) {
+    let tasks: [Task] = state.withLock { state in
+      state.order.pass(request.number)
+      return state.outlets.keys.compactMap { handle in
+        state.outlets[handle]?.waiting.isEmpty == false ? Self.askPump(handle, &state) : nil
+      }
+    }
+    tasks.forEach(ask)
   }
 
   /// Sends at once where nothing waits before it.
@@ -123,8 +153,9 @@ final class WriteGate: Sendable {
       state.outlets[handle]?.isPumpAsked = false
       guard state.isOpen, var outlet = state.outlets[handle] else { return .done }
       defer { state.outlets[handle] = outlet }
-      while let value = outlet.waiting.first {
-        guard !outlet.isHeld, !outlet.isCalling else { return .done }
+      while let next = outlet.waiting.first {
+        let value = next.value
+        guard state.order.mayLeave(next.place), !outlet.isHeld, !outlet.isCalling else { return .done }
         if outlet.usesCalls || (value.isEmpty && outlet.socket == nil) {
           outlet.isCalling = true
           return .call(value)
@@ -149,11 +180,11 @@ final class WriteGate: Sendable {
   }
 
   /// The first waiting value has gone by a call.
-  func called(_ handle: AttributeHandle, wasSent: Bool) {
+  func called(_ handle: AttributeHandle) {
     let task = state.withLock { state -> Task? in
       state.outlets[handle]?.isCalling = false
       guard state.outlets[handle]?.waiting.isEmpty == false else { return nil }
-      if wasSent { state.outlets[handle]?.waiting.removeFirst() }
+      state.outlets[handle]?.waiting.removeFirst()
       return Self.askPump(handle, &state)
     }
     task.map(ask)
@@ -172,14 +203,35 @@ final class WriteGate: Sendable {
     state.withLock { $0.outlets[handle]?.socket != nil }
   }
 
-  /// Tries to take a characteristic for a write with response: false as long as the daemon has not got what was accepted before.
-  func hold(_ handle: AttributeHandle) -> Bool {
+  /// What the daemon has not got of the values before a request.
+  enum Rest: Sendable {
+    case nothing
+    /// Values that wait here: they are being moved.
+    case waiting
+    /// Values that it has yet to read from these descriptors.
+    case unread([AcquiredSocket])
+  }
+
+  func rest(before request: Place) -> Rest {
     state.withLock { state in
-      guard let outlet = state.outlets[handle] else { return true }
-      guard outlet.waiting.isEmpty, !outlet.isCalling, (outlet.socket?.unread ?? 0) == 0 else { return false }
+      var unread: [AcquiredSocket] = []
+      for outlet in state.outlets.values {
+        if let next = outlet.waiting.first, next.place < request.number { return .waiting }
+        if let socket = outlet.socket, socket.unread > 0 { unread.append(socket) }
+      }
+      return unread.isEmpty ? .nothing : .unread(unread)
+    }
+  }
+
+  /// Whether values without response have gone over this link.
+  var isUsed: Bool { state.withLock { !$0.outlets.isEmpty } }
+
+  /// Takes a characteristic for a write with response, whose turn it is: the daemon takes none as long as somebody has its descriptor.
+  func hold(_ handle: AttributeHandle) {
+    state.withLock { state in
+      guard state.outlets[handle] != nil else { return }
       state.outlets[handle]?.isHeld = true
       state.outlets[handle]?.socket = nil
-      return true
     }
   }
 
@@ -198,7 +250,7 @@ final class WriteGate: Sendable {
       state.isProbeAsked = true
       var unsent = WriteBudget.Amount()
       for outlet in state.outlets.values {
-        let octets = outlet.waiting.reduce(0) { $0 + $1.count }
+        let octets = outlet.waiting.reduce(0) { $0 + $1.value.count }
         unsent = unsent + WriteBudget.Amount(octets: octets, values: outlet.waiting.count)
         // The kernel accounts for more than 512 octets with each datagram.
         let unread = outlet.socket?.unread ?? 0

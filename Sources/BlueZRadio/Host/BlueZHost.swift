@@ -10,6 +10,13 @@ protocol BlueZObserver: AnyObject, Sendable {
 
   /// Something of the daemon's objects has changed; the store has it already. Not called for what goes with the daemon.
   func objectChanged(_ change: ObjectStore.Change)
+
+  /// The daemon says why a link ends; it does so before, or together with, the property.
+  func deviceDisconnected(_ path: ObjectPath, _ reason: RadioError)
+}
+
+extension BlueZObserver {
+  func deviceDisconnected(_ path: ObjectPath, _ reason: RadioError) {}
 }
 
 /// bluetoothd as all clients of one adapter share it: one connection to the bus, a copy of the daemon's objects, the adapter.
@@ -73,8 +80,20 @@ final class BlueZHost: @unchecked Sendable {
 
   /// Runs `body` once on the queue, `delay` from now.
   func schedule(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> ScheduledWork {
-    clock.schedule(after: delay) { [queue] in queue.async(execute: body) }
+    clock.schedule(after: delay) { [queue, body = whileAlive(body)] in queue.async(execute: body) }
   }
+
+  /// What belongs to a host does not own it, and the last owner may let go of it on any thread: a block that runs as long as it lives only, and keeps it
+  /// alive meanwhile.
+  func whileAlive(_ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    { [weak self] in
+      guard let self else { return }
+      withExtendedLifetime(self) { body() }
+    }
+  }
+
+  /// Runs something on the queue.
+  func async(_ body: @escaping @Sendable () -> Void) { queue.async(execute: whileAlive(body)) }
 
   /// Says something to the log that a person should know.
   func log(_ text: String) { note(text) }
@@ -89,7 +108,7 @@ final class BlueZHost: @unchecked Sendable {
 
   /// Runs something on the queue, some time from now.
   func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) {
-    _ = clock.schedule(after: max(.zero, delay)) { [queue] in queue.async(execute: body) }
+    _ = schedule(after: max(.zero, delay), body)
   }
 
   // MARK: Clients
@@ -102,7 +121,7 @@ final class BlueZHost: @unchecked Sendable {
     if state != .unknown { observer.adapterStateChanged(state) }
   }
 
-  /// Calls a method of bluetoothd; the completion runs once, on the queue. Without a bus it fails at once.
+  /// Calls a method of bluetoothd; the completion runs once, on the queue, as long as the host lives. Without a bus it fails at once.
   @discardableResult
   func call(
     _ path: ObjectPath, _ interface: String, _ member: String, _ body: [DBusValue] = [],
@@ -115,11 +134,11 @@ final class BlueZHost: @unchecked Sendable {
       message = try .call(
         destination: BlueZ.service, path: path, interface: interface, member: member, body: body)
     } catch {
-      queue.async { completion(.failure(error)) }
+      async { completion(.failure(error)) }
       return nil
     }
     guard let bus else {
-      queue.async {
+      async {
         completion(
           .failure(
             DBusError(
@@ -127,7 +146,10 @@ final class BlueZHost: @unchecked Sendable {
       }
       return nil
     }
-    return bus.call(message, timeLimit: timeLimit, completion: completion)
+    return bus.call(message, timeLimit: timeLimit) { [weak self] result in
+      guard let self else { return }
+      withExtendedLifetime(self) { completion(result) }
+    }
   }
 
   // MARK: The bus
@@ -196,6 +218,9 @@ final class BlueZHost: @unchecked Sendable {
       MatchRule(
         sender: BlueZ.service, pathNamespace: "/org/bluez", interface: DBusWellKnown.properties,
         member: "PropertiesChanged"),
+      // Newer daemons alone send it.
+      MatchRule(
+        sender: BlueZ.service, pathNamespace: "/org/bluez", interface: BlueZ.device, member: "Disconnected"),
     ]
     let life = life
     for rule in rules {
@@ -300,12 +325,21 @@ final class BlueZHost: @unchecked Sendable {
   private func take(_ message: DBusMessage) {
     // What was sent before the objects were loaded is in them.
     guard isLoaded, message.sender == owner else { return }
+    if message.interface == BlueZ.device { return deviceDisconnected(message) }
     let change: ObjectChange?
     do { change = try ObjectChange(message) } catch {
       return note("bluetoothd sent a signal of unexpected form: \(error)")
     }
     guard let change else { return }
     apply(change)
+  }
+
+  private func deviceDisconnected(_ message: DBusMessage) {
+    guard let path = message.path, let (reason, text) = try? message.read(String.self, String.self) else {
+      return
+    }
+    let error = RadioError(disconnection: reason, text)
+    for observer in observers { observer.object?.deviceDisconnected(path, error) }
   }
 
   /// Asks for an interface's properties, of which the daemon does not tell all changes, and then goes on.

@@ -23,17 +23,21 @@ extension PeripheralCore {
   func carryOut(_ steps: [ServiceBook.Step]) {
     for step in steps {
       switch step {
-      case .register(let ticket, let service): register(ticket, service)
+      case .register(let ticket, let services): register(ticket, services)
       case .unregister(let ticket): unregister(ticket)
+      case .move(let ticket):
+        endSubscriptions(ticket)
+        unregister(ticket)
+      case .lost(let id, let error): host.log("Service \(id.rawValue) cannot be published again: \(error)")
       case .answer(let id, let error):
         sink(.serviceAdded(id, error.map { .failure($0) } ?? .success(())))
       }
     }
   }
 
-  private func register(_ ticket: ServiceBook.Ticket, _ service: LocalService) {
+  private func register(_ ticket: ServiceBook.Ticket, _ services: [LocalService]) {
     let tree: ApplicationTree
-    do { tree = try ApplicationTree(service, root: root.child("service\(ticket)")) } catch {
+    do { tree = try ApplicationTree(services, root: root.child("application\(ticket)")) } catch {
       return carryOut(book.registered(ticket, .failure(error)))
     }
     guard let bus = host.bus, let adapter = host.adapter.path else {
@@ -65,20 +69,20 @@ extension PeripheralCore {
   }
 
   private static func failure(_ error: DBusError, _ tree: ApplicationTree) -> RadioError {
-    let service = tree.service
+    let uuids = tree.services.map { "\($0.local.uuid)" }.joined(separator: ", ")
     switch error.name {
-    case BlueZ.Failure.failed where service.characteristics.contains { $0.notifyRequiresEncryption }:
+    case BlueZ.Failure.failed where tree.characteristics.contains { $0.local.notifyRequiresEncryption }:
       return RadioError(
         .notSupported,
-        "bluetoothd did not take service \(service.uuid) (\(error)); perhaps it is too old for subscriptions that need encryption"
+        "bluetoothd did not take service \(uuids) (\(error)); perhaps it is too old for subscriptions that need encryption"
       )
     case DBusErrorName.unknownMethod, DBusErrorName.unknownInterface, DBusErrorName.unknownObject:
       return RadioError(.notSupported, "this bluetoothd publishes no services: \(error)")
     default:
       guard error.kind != .timedOut else {
-        return RadioError(.timeout, "bluetoothd did not answer about service \(service.uuid)")
+        return RadioError(.timeout, "bluetoothd did not answer about service \(uuids)")
       }
-      return RadioError(.other, "bluetoothd did not take service \(service.uuid): \(error)")
+      return RadioError(.other, "bluetoothd did not take service \(uuids): \(error)")
     }
   }
 
@@ -93,13 +97,20 @@ extension PeripheralCore {
     if isReady { sink(.readyToNotify) }
   }
 
+  /// Services of an application get other handles: the daemon tells centrals that they have changed, and these subscribe again.
+  private func endSubscriptions(_ ticket: ServiceBook.Ticket) {
+    for characteristic in applications[ticket]?.tree.characteristics ?? [] {
+      endSubscriptions(of: characteristic.local.id)
+    }
+  }
+
   private func forget(_ ticket: ServiceBook.Ticket) {
     guard let application = applications.removeValue(forKey: ticket) else { return }
     if forgetSubscriptions(application) { sink(.readyToNotify) }
   }
 
   private func forgetSubscriptions(_ application: Application) -> Bool {
-    let ids = Set(application.tree.service.characteristics.map(\.id))
+    let ids = Set(application.tree.characteristics.map(\.local.id))
     for id in ids where published[id]?.path.isWithin(application.tree.root) == true {
       published[id] = nil
       announcedStarts[id] = nil
@@ -122,9 +133,9 @@ extension PeripheralCore {
           if case .failure(let error) = result { host.log("\(path) cannot be exported: \(error)") }
         })
     }
-    export([Self.serviceInterface(tree)], tree.servicePath, false)
+    for service in tree.services { export([Self.interface(service)], service.path, false) }
     for characteristic in tree.characteristics {
-      export([characteristicInterface(characteristic, of: tree)], characteristic.path, false)
+      export([interface(characteristic)], characteristic.path, false)
       for descriptor in characteristic.descriptors {
         export([descriptorInterface(descriptor, of: characteristic)], descriptor.path, false)
       }
@@ -137,18 +148,20 @@ extension PeripheralCore {
     DBusProperty(name, value.type, changes: .constant, get: { () throws(DBusError) in value })
   }
 
-  private static func serviceInterface(_ tree: ApplicationTree) -> DBusInterface {
-    DBusInterface(
+  private static func interface(_ service: ApplicationTree.Service) -> DBusInterface {
+    var interface = DBusInterface(
       BlueZ.gattService,
       properties: [
-        constant("UUID", .string(tree.service.uuid.longText)),
-        constant("Primary", .boolean(tree.service.isPrimary)),
+        constant("UUID", .string(service.local.uuid.longText)),
+        constant("Primary", .boolean(service.local.isPrimary)),
       ])
+    if !service.includes.isEmpty {
+      interface.properties.append(constant("Includes", service.includes.dbusValue))
+    }
+    return interface
   }
 
-  private func characteristicInterface(
-    _ characteristic: ApplicationTree.Characteristic, of tree: ApplicationTree
-  ) -> DBusInterface {
+  private func interface(_ characteristic: ApplicationTree.Characteristic) -> DBusInterface {
     let options = DBusArgument("options", .dictionary(key: .string, value: .variant))
     let bytes = DBusArgument("value", .array(of: .byte))
     let id = characteristic.local.id
@@ -164,7 +177,7 @@ extension PeripheralCore {
       ],
       properties: [
         Self.constant("UUID", .string(characteristic.local.uuid.longText)),
-        Self.constant("Service", .objectPath(tree.servicePath)),
+        Self.constant("Service", .objectPath(characteristic.service)),
         Self.constant("Flags", characteristic.flags.words.dbusValue),
       ])
     guard characteristic.local.canNotify else { return interface }

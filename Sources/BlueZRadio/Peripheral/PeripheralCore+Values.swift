@@ -72,6 +72,10 @@ extension PeripheralCore {
   func stopNotify(_ characteristic: LocalCharacteristicID, _ invocation: DBusInvocation) {
     guard isOfDaemon(invocation) else { return }
     defer { try? invocation.reply() }
+    endSubscriptions(of: characteristic)
+  }
+
+  func endSubscriptions(of characteristic: LocalCharacteristicID) {
     for device in remembered.keys { remembered[device]?.remove(characteristic) }
     let subscribers = shared.withLock { $0.subscriptions.subscribers(of: characteristic) }
     for central in subscribers {

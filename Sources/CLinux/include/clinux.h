@@ -17,9 +17,9 @@ int clinux_accept(int listener, struct sockaddr *address, socklen_t *length);
 int clinux_epoll(void);
 
 // What clinux_epoll_add watches for; a hang-up is told of in any case.
-enum { CLINUX_HANG_UP, CLINUX_READABLE, CLINUX_WRITABLE };
+enum { CLINUX_HANG_UP, CLINUX_READABLE, CLINUX_WRITABLE, CLINUX_WRITABLE_EDGE };
 
-// epoll_ctl(2): watches a descriptor under a number, level-triggered.
+// epoll_ctl(2): watches a descriptor under a number, level-triggered but for CLINUX_WRITABLE_EDGE.
 int clinux_epoll_add(int epoll, int descriptor, int what, uint64_t number);
 
 int clinux_epoll_remove(int epoll, int descriptor);

@@ -59,6 +59,7 @@ extension CBPeripheral {
           "takes at most \(limit) octets in a write without response, not \(data.count); the value was dropped"
         )
       case .notConnected: logNotConnected("writeValue")
+      case .invalidHandle: logStale("writeValue")
       }
     }
   }

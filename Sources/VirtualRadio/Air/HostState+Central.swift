@@ -146,7 +146,7 @@ extension HostState {
     switch outcome {
     case .accepted: service(link)
     case .notReady: link.blockedWriters.insert(client)
-    case .tooLong, .notConnected: break
+    case .tooLong, .notConnected, .invalidHandle: break
     }
     return outcome
   }

@@ -1,3 +1,4 @@
+import BlockingTests
 import Dispatch
 import Foundation
 import Glibc
@@ -8,7 +9,7 @@ import Testing
 @testable import BlueZRadio
 
 /// Opening channels.
-@Suite("L2CAP: opening channels", .timeLimit(.minutes(30))) struct L2CAPConnectorTests {
+@Suite("L2CAP: opening channels", .blocking, .timeLimit(.minutes(30))) struct L2CAPConnectorTests {
   private static let device = DeviceAddress(value: 0x00AA_0101_0001, kind: .random)
   private static let adapter = DeviceAddress(value: 0x00AA_0100_0000, kind: .public)
 

@@ -34,12 +34,27 @@ import Testing
       LocalDescriptor(uuid: BluetoothUUID(UInt16(0x2900) + 4 + $0), value: Data())
     }
     let service = LocalService.plain(1, (0..<300).map { .plain($0, descriptors: descriptors) })
-    let tree = try ApplicationTree(service, root: "/app")
+    let tree = try ApplicationTree([service], root: "/app")
     let paths = tree.characteristics.flatMap { [$0.path] + $0.descriptors.map(\.path) }
     #expect(paths == paths.sorted())
     #expect(Set(paths).count == 300 * 18)
+    #expect(paths.allSatisfy { $0.isWithin(tree.services[0].path) })
     #expect(tree.characteristics.map(\.local.id) == service.characteristics.map(\.id))
-    #expect(paths.allSatisfy { $0.isWithin(tree.servicePath) } && tree.servicePath.isWithin("/app"))
+    #expect(tree.services.count == 1 && tree.services[0].path.isWithin("/app"))
+  }
+
+  @Test("Services that are included come first, and are named by those that include them")
+  func includes() throws {
+    let services = [
+      LocalService.plain(3, [.plain(1)]), .plain(2, includes: [LocalServiceID(3)]),
+      .plain(1, [.plain(2)], includes: [LocalServiceID(3), LocalServiceID(2)]),
+    ]
+    let tree = try ApplicationTree(services, root: "/app")
+    let paths = tree.services.map(\.path)
+    #expect(paths == paths.sorted())
+    #expect(tree.services.map(\.includes) == [[], [paths[0]], [paths[0], paths[1]]])
+    #expect(tree.characteristics.map(\.service) == [paths[0], paths[2]])
+    #expect(throws: RadioError.self) { try ApplicationTree(services.reversed(), root: "/app") }
   }
 
   @Test("Descriptors that the daemon makes are left to it")
@@ -47,7 +62,7 @@ import Testing
     let given = [0x2900, 0x2901, 0x2902, 0x2904].map {
       LocalDescriptor(uuid: BluetoothUUID(UInt16($0)), value: Data([1]))
     }
-    let tree = try ApplicationTree(.plain(1, [.plain(1, descriptors: given)]), root: "/app")
+    let tree = try ApplicationTree([.plain(1, [.plain(1, descriptors: given)])], root: "/app")
     #expect(tree.characteristics[0].descriptors.map(\.local) == [given[1], given[3]])
   }
 
@@ -64,7 +79,8 @@ import Testing
           id: LocalServiceID(1), uuid: BluetoothUUID(UInt16(0x1801)), isPrimary: true, characteristics: []),
         .uuidNotAllowed
       ),
-      (.plain(1, includes: [LocalServiceID(2)]), .notSupported),
+      (.plain(1, includes: [LocalServiceID(2)]), .invalidParameters),
+      (.plain(1, includes: [LocalServiceID(1)]), .invalidParameters),
       (.plain(1, [.plain(1), .plain(1)]), .invalidParameters),
       (.plain(1, [.plain(1, value: Data(count: 513))]), .invalidParameters),
       (
@@ -78,7 +94,7 @@ import Testing
       ),
     ] as [(LocalService, RadioError.Code)])
   func refusals(_ service: LocalService, _ code: RadioError.Code) {
-    #expect { try ApplicationTree(service, root: "/app") } throws: { ($0 as? RadioError)?.code == code }
+    #expect { try ApplicationTree([service], root: "/app") } throws: { ($0 as? RadioError)?.code == code }
   }
 
   @Test("UUIDs are written in full and in lower case")

@@ -1,74 +1,10 @@
-import ChildProcess
 import DBus
-import Foundation
 import Locking
+import PrivateBus
 import Radio
 import Testing
 
 @testable import BlueZRadio
-
-/// Values in the order in which they came, to be awaited.
-final class Arrivals<Element: Sendable>: Sendable {
-  private let stream: AsyncStream<Element>
-  private let continuation: AsyncStream<Element>.Continuation
-
-  init() { (stream, continuation) = AsyncStream.makeStream(of: Element.self) }
-
-  func put(_ element: Element) { continuation.yield(element) }
-
-  func next(sourceLocation: SourceLocation = #_sourceLocation) async throws -> Element {
-    var iterator = stream.makeAsyncIterator()
-    return try #require(await iterator.next(), sourceLocation: sourceLocation)
-  }
-
-  /// The first that `find` takes; those before it are dropped.
-  func first<Found>(
-    sourceLocation: SourceLocation = #_sourceLocation, _ find: (Element) -> Found?
-  ) async throws -> Found {
-    while true {
-      if let found = find(try await next(sourceLocation: sourceLocation)) { return found }
-    }
-  }
-}
-
-/// A bus of its own for one test, in a folder of its own.
-final class TestBus: Sendable {
-  let address: DBusAddress
-  private let process: ChildProcess
-  private let folder: URL
-  private static let path = "/usr/bin/dbus-daemon"
-
-  static let isInstalled = ConditionTrait.enabled(
-    if: FileManager.default.isExecutableFile(atPath: path), "dbus-daemon is not installed")
-
-  init() async throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "bluehaul-bus-\(UUID())")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let configuration = folder.appending(path: "bus.conf")
-    try """
-    <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-     "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-    <busconfig>
-      <type>bluehaul-test</type>
-      <listen>unix:path=\(folder.path)/bus</listen>
-      <auth>EXTERNAL</auth>
-      <policy context="default">
-        <allow user="*"/><allow own="*"/><allow send_destination="*"/>
-        <allow receive_type="method_call"/><allow receive_type="method_return"/>
-        <allow receive_type="error"/><allow receive_type="signal"/>
-      </policy>
-    </busconfig>
-    """.write(to: configuration, atomically: true, encoding: .utf8)
-    process = try ChildProcess(
-      Self.path, ["--nofork", "--nosyslog", "--print-address=1", "--config-file=\(configuration.path)"])
-    address = .address(try #require(await process.line(where: { $0.hasPrefix("unix:") })))
-  }
-
-  deinit {
-    process.send(signal: SIGKILL)
-    try? FileManager.default.removeItem(at: folder)
-  }
-}
 
 /// The managers of bluetoothd that a peripheral needs, with one adapter and one central.
 final class FakeManagers: Sendable {
@@ -104,7 +40,7 @@ final class FakeManagers: Sendable {
   let held = Arrivals<DBusInvocation>()
   private let state = PosixMutex(State())
 
-  init(_ bus: TestBus) async throws {
+  init(_ bus: PrivateBus) async throws {
     self.bus = try await DBusConnection.open(bus.address)
     try await export([adapterInterface] + managers, at: Self.adapter)
     try await export([deviceInterface], at: Self.device)

@@ -1,5 +1,6 @@
 import DBus
 import Foundation
+import PrivateBus
 import Radio
 import Testing
 
@@ -7,7 +8,11 @@ import Testing
 
 /// A peripheral client on a bus with ``FakeManagers``.
 final class PeripheralRig: Sendable {
-  let bus: TestBus
+  static let value = LocalCharacteristicID(1)
+  static let pushes = LocalCharacteristicID(2)
+  static let central = FakeManagers.central
+
+  let bus: PrivateBus
   let daemon: FakeManagers
   let clock = HandClock()
   let sockets = UnixSockets()
@@ -17,7 +22,7 @@ final class PeripheralRig: Sendable {
   private let host: BlueZHost
 
   init() async throws {
-    bus = try await TestBus()
+    bus = try await PrivateBus()
     daemon = try await FakeManagers(bus)
     host = BlueZHost(adapter: nil, bus: bus.address, clock: clock) { [notes] note in
       notes.put(note)
@@ -66,5 +71,31 @@ final class PeripheralRig: Sendable {
       Issue.record("there was an event: \(event)", sourceLocation: sourceLocation)
       return
     }
+  }
+
+  /// The next read of ``value``, with its offset.
+  func read() async throws -> (ServerRequestID, Int) {
+    try await events.first { event in
+      if case .read(let id, Self.central, Self.value, let offset) = event { (id, offset) } else { nil }
+    }
+  }
+
+  /// The next write to ``value``, and whether it needs an answer.
+  func written() async throws -> (ServerRequestID, ServerWrite, Bool) {
+    try await events.first { event in
+      guard case .write(let id, Self.central, let writes, let needsResponse) = event else { return nil }
+      return writes.first.map { (id, $0, needsResponse) }
+    }
+  }
+
+  /// Publishes ``pushes`` and has the central subscribe to it.
+  func subscribed(_ properties: GATTProperties = .notify) async throws -> Published {
+    let published = try await publish(.plain(7, [.plain(2, properties, [])]))
+    try await daemon.subscribe(published.characteristics[0], of: published.client)
+    try await events.first { event in
+      if case .subscribed(Self.central, Self.pushes) = event { () } else { nil }
+    }
+    try await daemon.listen()
+    return published
   }
 }

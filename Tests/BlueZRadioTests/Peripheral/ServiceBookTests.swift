@@ -11,9 +11,9 @@ import Testing
   @Test("The next is registered when the one before was answered, and each answer is passed on once")
   func order() {
     var book = ServiceBook()
-    #expect(book.add(first) == [.register(1, first)])
+    #expect(book.add(first) == [.register(1, [first])])
     #expect(book.add(second) == [])
-    #expect(book.registered(1, .success(())) == [.answer(first.id, nil), .register(2, second)])
+    #expect(book.registered(1, .success(())) == [.answer(first.id, nil), .register(2, [second])])
     #expect(book.registered(1, .success(())) == [])
     #expect(book.registered(2, .failure(failure)) == [.answer(second.id, failure)])
     #expect(book.removeAll() == [.unregister(1)])
@@ -49,7 +49,7 @@ import Testing
     // The same service again waits for that.
     #expect(book.add(first) == [])
     let steps = book.registered(1, succeeds ? .success(()) : .failure(failure))
-    #expect(steps == (succeeds ? [.unregister(1)] : []) + [.register(2, first)])
+    #expect(steps == (succeeds ? [.unregister(1)] : []) + [.register(2, [first])])
     #expect(book.registered(2, .success(())) == [.answer(first.id, nil)])
   }
 
@@ -66,6 +66,87 @@ import Testing
     #expect(book.registered(1, .success(())) == [.answer(first.id, nil)])
   }
 
+  // MARK: Included services
+
+  private let outer = LocalService.plain(
+    9, [.plain(9)], includes: [LocalServiceID(1), LocalServiceID(2)])
+  private var plainOuter: LocalService {
+    var service = outer
+    service.includedServices = []
+    return service
+  }
+
+  /// Two services, and a third that includes them, up to its registration, which is the third.
+  private func bookWithIncludes() -> ServiceBook {
+    var book = ServiceBook()
+    _ = book.add(first)
+    _ = book.add(second)
+    _ = book.add(outer)
+    _ = book.registered(1, .success(()))
+    #expect(
+      book.registered(2, .success(())) == [
+        .answer(second.id, nil), .move(1), .move(2), .register(3, [first, second, outer]),
+      ])
+    return book
+  }
+
+  @Test("A service moves into one application with those that it includes")
+  func includes() {
+    var book = bookWithIncludes()
+    #expect(book.registered(3, .success(())) == [.answer(outer.id, nil)])
+    #expect(book.removeAll() == [.unregister(3)])
+  }
+
+  @Test("Without the others, there is nothing to include")
+  func missingInclude() {
+    var book = ServiceBook()
+    _ = book.add(first)
+    guard case .answer(outer.id, let error?)? = book.add(outer).first else {
+      Issue.record("taken")
+      return
+    }
+    #expect(error.code == .invalidParameters)
+    // One that is taken back, or refused, before its turn comes.
+    for isRefused in [true, false] {
+      var book = ServiceBook()
+      _ = book.add(first)
+      _ = book.add(second)
+      _ = book.add(outer)
+      if !isRefused { _ = book.remove(second.id) }
+      var steps = book.registered(1, .success(()))
+      if isRefused { steps += book.registered(2, .failure(failure)) }
+      #expect(steps.contains { if case .answer(outer.id, .some) = $0 { true } else { false } })
+      #expect(book.removeAll() == [.unregister(1)])
+    }
+  }
+
+  @Test("Where the daemon does not take them together, the others come back as they were")
+  func refusedIncludes() {
+    var book = bookWithIncludes()
+    #expect(book.registered(3, .failure(failure)) == [.answer(outer.id, failure), .register(5, [first])])
+    #expect(book.registered(5, .success(())) == [.register(4, [second])])
+    // What was there and cannot be had again is not silent.
+    #expect(book.registered(4, .failure(failure)) == [.lost(second.id, failure)])
+    #expect(book.removeAll() == [.unregister(5)])
+  }
+
+  @Test(
+    "One that leaves an application leaves the others there, however far they are", arguments: [true, false])
+  func removedInclude(isRegistered: Bool) {
+    var book = bookWithIncludes()
+    var rest = outer
+    rest.includedServices = [second.id]
+    var steps = isRegistered ? book.registered(3, .success(())) : []
+    steps += book.remove(first.id)
+    if !isRegistered { steps += book.registered(3, .success(())) }
+    #expect(
+      steps == (isRegistered ? [.answer(outer.id, nil)] : []) + [.move(3), .register(4, [second, rest])])
+    #expect(book.registered(4, .success(())) == (isRegistered ? [] : [.answer(outer.id, nil)]))
+    #expect(book.remove(second.id) == [.move(4), .register(5, [plainOuter])])
+    #expect(book.registered(5, .success(())) == [])
+    #expect(book.remove(outer.id) == [.unregister(5)])
+  }
+
   @Test("Where the daemon goes, whoever waits is answered and late answers mean nothing")
   func withdrawal() {
     var book = ServiceBook()
@@ -73,7 +154,7 @@ import Testing
     _ = book.add(second)
     #expect(book.withdraw() == [.answer(first.id, .poweredDown), .answer(second.id, .poweredDown)])
     #expect(book.registered(1, .success(())) == [])
-    #expect(book.add(first) == [.register(3, first)])
+    #expect(book.add(first) == [.register(3, [first])])
     #expect(book.registered(3, .success(())) == [.answer(first.id, nil)])
     #expect(book.withdraw() == [])
     #expect(book.removeAll() == [])

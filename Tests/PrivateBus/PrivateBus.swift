@@ -1,27 +1,27 @@
-import ChildProcess
-import DBus
-import Foundation
-import TestSupport
-import Testing
+internal import ChildProcess
+package import DBus
+internal import Foundation
+internal import TestSupport
 
 /// A bus of its own for one test, in a folder of its own.
-final class BusDaemon: Sendable {
-  let address: DBusAddress
-  let addressText: String
+package final class PrivateBus: Sendable {
+  package let address: DBusAddress
+  package let addressText: String
   private let process: ChildProcess
   private let folder = TemporaryFolder()
 
-  struct DidNotStart: Error {
-    let errors: String
+  package struct DidNotStart: Error {
+    package let errors: String
   }
 
   private static let path = "/usr/bin/dbus-daemon"
 
-  /// For tests that need a bus.
-  static let isInstalled = ConditionTrait.enabled(
-    if: FileManager.default.isExecutableFile(atPath: path), "dbus-daemon is not installed")
+  /// Tests that need a bus are skipped without it.
+  package static let isInstalled = FileManager.default.isExecutableFile(atPath: path)
+  package static let whatIsMissing = "dbus-daemon is not installed"
 
-  init() async throws {
+  /// Starts a bus that lets everybody do everything but what `policy`, rules as in dbus-daemon(1), denies.
+  package init(policy: String = "") async throws {
     let configuration = """
       <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
        "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -37,6 +37,7 @@ final class BusDaemon: Sendable {
           <allow receive_type="method_return"/>
           <allow receive_type="error"/>
           <allow receive_type="signal"/>
+          \(policy)
         </policy>
         <limit name="max_replies_per_connection">50000</limit>
         <limit name="max_incoming_bytes">1000000000</limit>
@@ -56,43 +57,14 @@ final class BusDaemon: Sendable {
 
   deinit { process.send(signal: SIGKILL) }
 
-  func kill() { process.send(signal: SIGKILL) }
+  package func kill() { process.send(signal: SIGKILL) }
 
   /// Stops it from reading and writing; it is killed all the same.
-  func stop() { process.send(signal: SIGSTOP) }
+  package func stop() { process.send(signal: SIGSTOP) }
 
-  func connect(
+  package func connect(
     clock: any DBusClock = SystemDBusClock(), limits: DBusLimits = DBusLimits()
   ) async throws -> DBusConnection {
     try await DBusConnection.open(address, clock: clock, limits: limits)
   }
-}
-
-/// Values in the order in which handlers made them, to be awaited.
-final class Inbox<Element: Sendable>: Sendable {
-  private let stream: AsyncStream<Element>
-  private let continuation: AsyncStream<Element>.Continuation
-
-  init() { (stream, continuation) = AsyncStream.makeStream(of: Element.self) }
-
-  func put(_ element: Element) { continuation.yield(element) }
-
-  func next() async throws -> Element {
-    var iterator = stream.makeAsyncIterator()
-    return try #require(await iterator.next())
-  }
-
-  func next(_ count: Int) async throws -> [Element] {
-    var elements: [Element] = []
-    while elements.count < count { elements.append(try await next()) }
-    return elements
-  }
-}
-
-/// The error that a call ends with.
-func failure<Success>(_ body: () async throws -> Success) async -> DBusError? {
-  do {
-    _ = try await body()
-    return nil
-  } catch { return error as? DBusError }
 }
