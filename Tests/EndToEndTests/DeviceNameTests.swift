@@ -45,7 +45,7 @@ struct DeviceNameTests {
       let device = try await world.startDevice()
       var options = PushOptions()
       options.link.connection.settleTime = settle
-      _ = try await world.push([image(100_000)], options: options).run()
+      _ = try await world.push([image(100_000)], options: options, settleTime: nil).run()
       try await device.stop()
       return world.sender.seen.connectedAt
     }

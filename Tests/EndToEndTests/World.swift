@@ -58,11 +58,13 @@ final class World: Sendable {
     return try await Device(operation)
   }
 
-  /// Prepares a push of `contents` to the device.
+  /// Prepares a push of `contents` to the device, which it looks for no longer than it has to: tests do things at moments of its course.
   func push(
     _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceTarget = .name(deviceName),
-    by radio: (any Radio)? = nil
+    by radio: (any Radio)? = nil, settleTime: Duration? = .milliseconds(250)
   ) throws -> PushOperation {
+    var options = options
+    if let settleTime { options.link.connection.settleTime = settleTime }
     var objects: [PushObject] = []
     for (index, bytes) in contents.enumerated() {
       let object = OutgoingObject(

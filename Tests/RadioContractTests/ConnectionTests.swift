@@ -201,10 +201,12 @@ import Testing
       peers.append(peer)
       handles.append(pushes)
     }
-    let centrals = device.log.compactMap { event in
-      if case .subscribed(let central, _) = event { central } else { nil }
+    func subscribers() -> [PeerID] {
+      device.log.compactMap { event in if case .subscribed(let central, _) = event { central } else { nil } }
     }
-    #expect(Set(centrals).count == 2)
+    _ = world.wait(within: Phone.patience) { subscribers().count >= 2 }
+    let centrals = subscribers()
+    try #require(Set(centrals).count == 2)
     let radio = try device.peripheral
     #expect(radio.notify(Data([1]), of: Device.pushesID, to: nil))
     #expect(radio.notify(Data([2]), of: Device.pushesID, to: [centrals[1]]))

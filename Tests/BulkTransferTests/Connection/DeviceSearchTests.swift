@@ -193,7 +193,7 @@ struct DeviceSearchTests {
     var machine = ConnectionMachine.searching(name)
     _ = machine.handle(.known([]), now: .zero)
     for _ in 0..<10_000 { _ = machine.handle(.sighted(Sample.sighting(UUID())), now: .zero) }
-    _ = machine.handle(.deadline, now: .milliseconds(250))
+    _ = machine.handle(.deadline, now: settle)
     #expect((machine.error?.message.count).map { $0 < 1000 } == true)
   }
 
