@@ -45,9 +45,7 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
   static func with(_ software: ForeignSoftware) -> [GuestSuites] {
     switch software {
     case .bleak:
-      ["notebook", "haul"].map {
-        GuestSuites(name: "bleak \($0)", tests: ["ForeignPeerTests.BleakTests/\($0)"])
-      }
+      [GuestSuites(name: "bleak", tests: ["ForeignPeerTests.BleakTests/notebook"])]
     case .bumble: [GuestSuites(name: "Bumble", tests: ["ForeignPeerTests.BumbleTests"])]
     }
   }
