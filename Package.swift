@@ -35,13 +35,16 @@ var targets: [Target] = [
   .systemLibrary(
     name: "CISAL", pkgConfig: "libisal",
     providers: [.apt(["libisal-dev"]), .brew(["isa-l"])]),
+  .systemLibrary(
+    name: "CZstd", pkgConfig: "libzstd",
+    providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
 
   // A mutex that the thread sanitizer understands, and flock(2).
   .target(name: "Locking", swiftSettings: settings),
 
   // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
   .target(
-    name: "BulkTransfer", dependencies: ["Locking", "CCrypto", "CISAL"] + coreBluetooth,
+    name: "BulkTransfer", dependencies: ["Locking", "CCrypto", "CISAL", "CZstd"] + coreBluetooth,
     swiftSettings: settings),
   .testTarget(
     name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking", "TestSupport"],

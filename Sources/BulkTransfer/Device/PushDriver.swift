@@ -22,6 +22,7 @@ final class PushDriver: @unchecked Sendable {
   private let events: AsyncStream<PushEvent>.Continuation
 
   let connection: ConnectionDriver
+  private let encoder: SegmentEncoder
   private var link: DeviceLink
   private var session: SenderSession?
   private(set) var carrier: (any SenderCarrier)?
@@ -64,6 +65,7 @@ final class PushDriver: @unchecked Sendable {
     self.queue = queue
     self.events = events
     transfer = Array(transferID.bytes.prefix(16))
+    encoder = SegmentEncoder(bases: objects.map(\.base))
     durable = [UInt64](repeating: 0, count: objects.count)
     link = DeviceLink(target: target, choice: options.link.choice, stepLimit: options.link.stepLimit)
     connection = ConnectionDriver(
@@ -235,9 +237,14 @@ final class PushDriver: @unchecked Sendable {
   private func pumpData() {
     guard let carrier, session != nil else { return }
     let isFull = carrier.pump { limit in
-      session?.nextPacket(limit: limit, now: clock.now) { index, offset, count throws(TransferError) in
-        try objects[index].source.read(at: offset, count: count)
-      }
+      session?.nextPacket(
+        limit: limit, now: clock.now,
+        read: { index, offset, count throws(TransferError) in
+          try objects[index].source.read(at: offset, count: count)
+        },
+        encode: { index, segment, base throws(TransferError) in
+          try self.encoder.encode(segment, of: index, base: base)
+        })
     }
     lookAgain = isFull ? clock.now + .milliseconds(250) : nil
   }

@@ -21,11 +21,14 @@ public struct PushObject: Sendable {
   public var object: OutgoingObject
   /// The bytes.
   public var source: any ByteSource
+  /// The bytes of the base that ``OutgoingObject/coding`` names, if it names one.
+  public var base: (any ByteSource)?
 
   /// Makes a pair of the two.
-  public init(_ object: OutgoingObject, from source: any ByteSource) {
+  public init(_ object: OutgoingObject, from source: any ByteSource, base: (any ByteSource)? = nil) {
     self.object = object
     self.source = source
+    self.base = base
   }
 }
 

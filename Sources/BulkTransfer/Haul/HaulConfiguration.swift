@@ -2,6 +2,8 @@
 public struct HaulConfiguration: Hashable, Sendable {
   /// Size of the verified unit as a power of two, 12...20; lowered to what the receiver can buffer.
   public var segmentPower: UInt8
+  /// The same for objects that are sent coded; nil: 16, and with a base the largest up to 18.
+  public var codedSegmentPower: UInt8?
   /// Octets after which the receiver sends a receipt, at least 256.
   public var receiptInterval: Int
   /// Octets in flight at the start of a stream.
@@ -24,12 +26,14 @@ public struct HaulConfiguration: Hashable, Sendable {
   public var farewellLimit: Duration
 
   public init(
-    segmentPower: UInt8 = 12, receiptInterval: Int = 4096, initialWindow: Int = 16384,
+    segmentPower: UInt8 = 12, codedSegmentPower: UInt8? = nil, receiptInterval: Int = 4096,
+    initialWindow: Int = 16384,
     minimumWindow: Int = 8192, maximumWindow: Int = 262144, packetLimit: Int? = nil,
     idleLimit: Duration = .seconds(10), requestRepeat: Duration = .seconds(1), lostLimit: Int = 20,
     keepAlive: Duration = .seconds(10), farewellLimit: Duration = .seconds(2)
   ) {
     self.segmentPower = segmentPower
+    self.codedSegmentPower = codedSegmentPower
     self.receiptInterval = receiptInterval
     self.initialWindow = initialWindow
     self.minimumWindow = minimumWindow
@@ -48,7 +52,9 @@ public struct HaulConfiguration: Hashable, Sendable {
       guard !holds else { return }
       throw TransferError(.invalidArgument, "\(name) is \(value)", advice: "choose \(range)")
     }
-    try check(SegmentLayout.powers.contains(segmentPower), "the segment power", "\(segmentPower)", "12...20")
+    for power in [segmentPower, codedSegmentPower ?? segmentPower] {
+      try check(SegmentLayout.powers.contains(power), "the segment power", "\(power)", "12...20")
+    }
     try check(
       (256...0xFFFF_FFFF).contains(receiptInterval), "the receipt interval", "\(receiptInterval)",
       "256 or more octets")
@@ -67,6 +73,13 @@ public struct HaulConfiguration: Hashable, Sendable {
     try check(keepAlive > .zero, "the keep-alive time", "\(keepAlive)", "a positive time")
     return self
   }
+}
+
+extension HaulConfiguration {
+  /// The segment size of coded objects as a power of two: larger ones save little more, and a lost octet costs one.
+  static let plainCodedPower: UInt8 = 16
+  /// With a base: one segment holds the images of most devices, and what each further one costs would show beside what it carries.
+  static let baseCodedPower: UInt8 = 18
 }
 
 /// What moves the bytes of a session.

@@ -29,6 +29,15 @@ extension MessageReader {
     }
     return found
   }
+
+  /// Extensions at the end of a message that had none in the beginning: what is no whole extension ends them.
+  mutating func extensionsBeforeAnythingElse() -> [HaulExtension] {
+    var found: [HaulExtension] = []
+    while let type = try? u8(), let count = try? u8(), let value = try? octets(Int(count)) {
+      found.append(HaulExtension(type: type, value: value))
+    }
+    return found
+  }
 }
 
 extension MessageWriter {

@@ -23,6 +23,7 @@ extension HaulReply {
       writer.u16(message.epoch.rawValue)
       writer.u48(message.durable)
       writer.u16(message.room)
+      if let coding = message.coding { writer.extensions([coding.encoded]) }
     case .receipt(let message):
       writer.u8(Self.receiptType)
       writer.u8(message.request)
@@ -76,7 +77,8 @@ extension HaulReply {
       self = .accept(
         Accept(
           request: request, standing: try reader.choice("the state of ACCEPT"),
-          epoch: Epoch(rawValue: try reader.u16()), durable: try reader.u48(), room: try reader.u16()))
+          epoch: Epoch(rawValue: try reader.u16()), durable: try reader.u48(), room: try reader.u16(),
+          coding: Accept.Coding(in: reader.extensionsBeforeAnythingElse())))
     case Self.receiptType:
       self = .receipt(
         Receipt(

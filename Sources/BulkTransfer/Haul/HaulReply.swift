@@ -57,13 +57,18 @@ public enum HaulReply: Hashable, Sendable {
     public var durable: UInt64
     /// In units of 256 octets.
     public var room: UInt16
+    /// Whether the stream is coded; nil where nothing is said of it, and it is not.
+    public var coding: Coding?
 
-    public init(request: UInt8, standing: Standing, epoch: Epoch, durable: UInt64, room: UInt16) {
+    public init(
+      request: UInt8, standing: Standing, epoch: Epoch, durable: UInt64, room: UInt16, coding: Coding? = nil
+    ) {
       self.request = request
       self.standing = standing
       self.epoch = epoch
       self.durable = durable
       self.room = room
+      self.coding = coding
     }
   }
 
@@ -210,4 +215,5 @@ public struct HaulFailureCode: RawRepresentable, Hashable, Sendable {
   public static let storage = Self(rawValue: 2)
   public static let noSpace = Self(rawValue: 3)
   public static let `internal` = Self(rawValue: 4)
+  public static let undecodable = Self(rawValue: 5)
 }

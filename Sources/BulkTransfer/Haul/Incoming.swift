@@ -23,12 +23,23 @@ struct Incoming: Sendable {
     case needsMore
     /// A segment whose check was right.
     case segment(Data, at: UInt64)
+    /// A coded one.
+    case coded(CodedSegment)
     case lost(HaulReply.Lost.Reason)
   }
 
   let number: UInt32
   let offer: HaulRequest.Offer
   let layout: SegmentLayout
+  /// What the sender asks for and the receiver is made for; nil: nothing.
+  let coding: CodingRequest?
+  private let hasCoding: Bool
+  /// The proof of the base, once storage has found it.
+  var proof: [UInt8]?
+  /// Whether anybody was told of the object.
+  var isAnnounced = false
+  /// Whether the stream is coded.
+  private(set) var isCoded = false
   private let buffer: UInt64
   var phase = Phase.opening
 
@@ -42,6 +53,8 @@ struct Incoming: Sendable {
   private(set) var epochStart: UInt64 = 0
   private var segment = Data()
   private var check: [UInt8] = []
+  /// The length before the body of a coded stream's segment.
+  private var length: [UInt8] = []
   /// The right edge that the sender was told in this epoch.
   private var toldEdge: UInt64 = 0
   var receipts: ReceiptPolicy
@@ -63,9 +76,14 @@ struct Incoming: Sendable {
   var readBack: UInt64 = 0
   var reportedAt: Duration = .zero
 
-  init(number: UInt32, offer: HaulRequest.Offer, configuration: ReceiverConfiguration) {
+  init(
+    number: UInt32, offer: HaulRequest.Offer, coding: CodingRequest?, configuration: ReceiverConfiguration
+  ) {
     self.number = number
     self.offer = offer
+    hasCoding = CodingExtension.value(in: offer.extensions) != nil
+    let isTooMuch = (coding?.base?.power ?? 0) > (configuration.basePower ?? 0)
+    self.coding = configuration.decodes && !isTooMuch ? coding : nil
     layout = SegmentLayout(objectSize: offer.size, power: offer.segmentPower)
     buffer = UInt64(configuration.buffer)
     receipts = ReceiptPolicy(
@@ -97,6 +115,7 @@ struct Incoming: Sendable {
     good = durable
     written = durable
     self.durable = durable
+    isCoded = coding != nil && (coding?.base == nil || proof != nil)
     restart(epoch: epoch)
     if durable == layout.objectSize { phase = .finishing }
   }
@@ -107,6 +126,7 @@ struct Incoming: Sendable {
     epochStart = good
     segment = Data()
     check = []
+    length = []
     toldEdge = 0
     phase = .waitingForSync
   }
@@ -124,14 +144,29 @@ struct Incoming: Sendable {
   /// Whether a receipt is due.
   func isReceiptDue(now: Duration) -> Bool {
     guard phase == .streaming || phase == .finishing else { return false }
+    if isCoded, good < layout.objectSize {
+      // The sender begins a segment where its end is within the edge that it knows.
+      let end = layout.segmentEnd(after: good)
+      if toldEdge < end, end <= edge { return true }
+    }
     return receipts.isDue(
       received: received,
       edge: RightEdge.offset(received: received, room: RightEdge.room(received: received, edge: edge)),
       isDraining: isDraining, now: now)
   }
 
+  /// Whether the sender named a base that is not here.
+  var lacksBase: Bool { coding?.base != nil && proof == nil }
+
+  /// What ACCEPT says of the coding.
+  var acceptedCoding: HaulReply.Accept.Coding? {
+    guard hasCoding else { return nil }
+    return isCoded ? .coded(proof: coding?.base == nil ? nil : proof) : .uncoded
+  }
+
   /// Takes octets of the stream, up to the end of a segment.
   mutating func take(_ bytes: inout Data) -> Taken {
+    if isCoded { return takeCoded(&bytes) }
     while !bytes.isEmpty {
       let position = good + UInt64(segment.count)
       let end = layout.segmentEnd(after: good)
@@ -155,11 +190,54 @@ struct Incoming: Sendable {
     return .needsMore
   }
 
+  private mutating func takeCoded(_ bytes: inout Data) -> Taken {
+    while !bytes.isEmpty {
+      let end = layout.segmentEnd(after: good)
+      let count = Int(end - good)
+      if length.count < CodedStream.lengthCount {
+        let piece = bytes.prefix(CodedStream.lengthCount - length.count)
+        length.append(contentsOf: piece)
+        bytes = bytes.dropFirst(piece.count)
+        // No memory is set aside before the segment is known to fit.
+        if length.count == CodedStream.lengthCount {
+          guard end <= toldEdge else { return .lost(.overflow) }
+          guard frameCount < count else { return .lost(.checksum) }
+        }
+        continue
+      }
+      let body = frameCount == 0 ? count : frameCount
+      if segment.count < body {
+        let piece = bytes.prefix(body - segment.count)
+        if segment.isEmpty { segment.reserveCapacity(body) }
+        segment.append(piece)
+        bytes = bytes.dropFirst(piece.count)
+        continue
+      }
+      let piece = bytes.prefix(SegmentLayout.checkCount - check.count)
+      check.append(contentsOf: piece)
+      bytes = bytes.dropFirst(piece.count)
+      guard check.count == SegmentLayout.checkCount else { continue }
+      var expected = SegmentCheck(epoch: epoch, start: good)
+      expected.update(Data(length))
+      expected.update(segment)
+      guard expected.octets == check else { return .lost(.checksum) }
+      guard frameCount > 0 else { return finishSegment(end: end) }
+      let coded = CodedSegment(frame: segment, offset: good, count: count, basePower: coding?.base?.power)
+      _ = finishSegment(end: end)
+      return .coded(coded)
+    }
+    return .needsMore
+  }
+
+  /// Octets of the frame that is being gathered; 0 for a segment that travels as it is.
+  private var frameCount: Int { length.reversed().reduce(0) { $0 << 8 | Int($1) } }
+
   private mutating func finishSegment(end: UInt64) -> Taken {
     let start = good
     let bytes = segment
     segment = Data()
     check = []
+    length = []
     good = end
     if good == layout.objectSize { phase = .finishing }
     return .segment(bytes, at: start)

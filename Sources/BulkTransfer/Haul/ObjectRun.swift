@@ -11,12 +11,15 @@ struct ObjectRun: Sendable {
   private(set) var rightEdge: UInt64 = 0
   private(set) var needsSync = false
   private(set) var chunker: Chunker
+  /// How the stream is coded since the last ACCEPT; nil: it is not.
+  private(set) var coding: CodingRequest?
+  private var coded: CodedStream?
   private var check: SegmentCheck
   private var checkOctets: [UInt8] = []
   private var block = StagedBlock()
   /// Whether the window has held back data since it was last asked.
   private var windowWasUsed = false
-  /// Whether ``packet(limit:session:window:now:read:)`` had nothing where the object has more.
+  /// Whether ``packet(limit:session:window:now:read:encode:)`` had nothing where the object has more.
   private(set) var isBlocked = false
   /// What has blocked it; nil where nothing was tried yet.
   private(set) var bound: SendWindow.Bound?
@@ -38,9 +41,23 @@ struct ObjectRun: Sendable {
   }
 
   /// Octets of the object sent in this epoch, counted from its start.
-  var sent: UInt64 { chunker.position }
+  var sent: UInt64 { coded?.position ?? chunker.position }
 
-  var inFlight: UInt64 { sent > received ? sent - received : 0 }
+  /// Octets of the stream's bodies, which are the object's where it is not coded, that are sent and not confirmed as received.
+  var inFlight: UInt64 {
+    if let coded { return coded.carried - coded.confirmed }
+    return sent > received ? sent - received : 0
+  }
+
+  private var isAtEnd: Bool { coded?.isAtEnd ?? chunker.isAtEnd }
+
+  var streamCoding: StreamCoding {
+    guard let coding else { return .uncoded }
+    return coding.base == nil ? .compressed : .changes
+  }
+
+  /// Notes what ACCEPT has said about the coding.
+  mutating func accepted(_ coding: CodingRequest?) { self.coding = coding }
 
   /// Whether the stream of this epoch has ended, its last check value included.
   var isWhollySent: Bool { epoch != nil && chunker.isAtEnd }
@@ -55,6 +72,7 @@ struct ObjectRun: Sendable {
     received = offset
     rightEdge = RightEdge.offset(received: offset, room: room)
     chunker = Chunker(layout: layout, offset: offset)
+    coded = coding.map { _ in CodedStream(layout: layout, epoch: epoch, offset: offset) }
     check = SegmentCheck(epoch: epoch, start: offset)
     checkOctets = []
     needsSync = offset < object.size
@@ -78,18 +96,21 @@ struct ObjectRun: Sendable {
     }
   }
 
-  /// Takes a receipt of this epoch; returns the octets that it confirms anew, and the round trip of one of them.
-  mutating func confirm(received: UInt64, edge: UInt64, now: Duration) -> (octets: Int, roundTrip: Duration?)
-  {
+  /// Takes a receipt of this epoch; returns the octets that it confirms anew, those of the object and those of the stream's bodies, and the
+  /// round trip of one of them.
+  mutating func confirm(
+    received: UInt64, edge: UInt64, now: Duration
+  ) -> (octets: Int, carried: Int, roundTrip: Duration?) {
     // The edge never moves back within an epoch; a smaller one is an older message.
     rightEdge = max(rightEdge, edge)
-    guard received > self.received else { return (0, nil) }
+    guard received > self.received else { return (0, 0, nil) }
     let octets = Int(clamping: received - self.received)
+    let carried = coded?.confirm(received) ?? octets
     self.received = received
     waitsSince = now
-    guard let begun = probe, received >= begun.offset else { return (octets, nil) }
+    guard let begun = probe, received >= begun.offset else { return (octets, carried, nil) }
     probe = nil
-    return (octets, now - begun.at)
+    return (octets, carried, now - begun.at)
   }
 
   /// Whether the window has held back data since the last call.
@@ -103,16 +124,17 @@ struct ObjectRun: Sendable {
 
   /// Takes the next packet; nil if flow control or the end of the stream forbids one.
   mutating func packet(
-    limit: Int, session: UInt32, window: SendWindow, now: Duration, read: ObjectReader
+    limit: Int, session: UInt32, window: SendWindow, now: Duration, read: ObjectReader,
+    encode: SegmentEncoding?
   ) throws(TransferError) -> Record? {
-    guard let epoch, limit >= SyncPacket.byteCount, !chunker.isAtEnd else { return nil }
+    guard let epoch, limit >= SyncPacket.byteCount, !isAtEnd else { return nil }
     if needsSync {
       needsSync = false
       waitsSince = now
       return Record(
-        kind: .sync, body: SyncPacket(session: session, epoch: epoch, offset: chunker.position).encoded)
+        kind: .sync, body: SyncPacket(session: session, epoch: epoch, offset: sent).encoded)
     }
-    let (allowance, bound) = window.allowance(sent: sent, received: received, rightEdge: rightEdge)
+    let (allowance, bound) = allowance(window)
     if bound == .window, inFlight > 0, allowance < worthwhile(limit) {
       // Receipts of what is in flight will open the window: no need for a short packet.
       windowWasUsed = true
@@ -122,7 +144,10 @@ struct ObjectRun: Sendable {
     }
     let start = sent
     let wasIdle = inFlight == 0
-    let bytes = try fill(limit: limit, allowance: allowance, read: read)
+    let bytes =
+      coded == nil
+      ? try fill(limit: limit, allowance: allowance, read: read)
+      : try fillCoded(limit: limit, allowance: allowance, read: read, encode: encode)
     guard !bytes.isEmpty else {
       isBlocked = true
       self.bound = bound
@@ -134,6 +159,14 @@ struct ObjectRun: Sendable {
     farthest = max(farthest, sent)
     if probe == nil, sent > start { probe = (sent, now) }
     return Record(kind: .stream, body: bytes)
+  }
+
+  /// Body octets that may be sent now. The right edge of a coded stream is looked at where a segment begins.
+  private func allowance(_ window: SendWindow) -> (octets: Int, bound: SendWindow.Bound) {
+    if let coded {
+      return window.allowance(sent: coded.carried, received: coded.confirmed, rightEdge: .max)
+    }
+    return window.allowance(sent: sent, received: received, rightEdge: rightEdge)
   }
 
   /// The smallest packet that is worth sending where waiting would make it longer.
@@ -168,6 +201,47 @@ struct ObjectRun: Sendable {
       }
     }
     return packet
+  }
+
+  private mutating func fillCoded(
+    limit: Int, allowance: Int, read: ObjectReader, encode: SegmentEncoding?
+  ) throws(TransferError) -> Data {
+    var packet = Data()
+    var left = allowance
+    while packet.count < limit {
+      if coded?.needsSegment == true {
+        guard left > 0, try beginSegment(read, encode) else { break }
+      }
+      guard let piece = coded?.take(limit: limit - packet.count, allowance: left), !piece.octets.isEmpty
+      else { break }
+      left -= piece.body
+      if packet.isEmpty { packet.reserveCapacity(limit) }
+      packet.append(piece.octets)
+    }
+    return packet
+  }
+
+  /// Codes the next segment; false where the object or the receiver's room ends before it does.
+  private mutating func beginSegment(
+    _ read: ObjectReader, _ encode: SegmentEncoding?
+  ) throws(TransferError) -> Bool {
+    guard let start = coded?.next, start < object.size else { return false }
+    let end = chunker.layout.segmentEnd(after: start)
+    guard end <= rightEdge else { return false }
+    var segment = Data()
+    segment.reserveCapacity(Int(end - start))
+    while start + UInt64(segment.count) < end {
+      let place = start + UInt64(segment.count)
+      try block.load(place, of: object, index: index, read: read)
+      segment.append(block.slice(place..<min(end, block.end)))
+    }
+    let base = coding?.base.map {
+      BaseWindow.range(of: start..<end, baseSize: $0.identity.size, power: $0.power)
+    }
+    let frame = try encode?(index, segment, base)
+    // Whatever codes: a frame that is not shorter would not be understood.
+    coded?.begin(segment, frame: frame.flatMap { $0.isEmpty || $0.count >= segment.count ? nil : $0 })
+    return true
   }
 
   private mutating func finishSegment() {

@@ -9,12 +9,18 @@ public struct OutgoingObject: Hashable, Sendable {
   public var sha256: SHA256Digest
   /// What its segments have to look like when they are read again; nil where nobody knows.
   public var checksums: SegmentChecksums?
+  /// How it may be coded; nil: it travels as it is.
+  public var coding: ObjectCoding?
 
-  public init(name: String, size: UInt64, sha256: SHA256Digest, checksums: SegmentChecksums? = nil) {
+  public init(
+    name: String, size: UInt64, sha256: SHA256Digest, checksums: SegmentChecksums? = nil,
+    coding: ObjectCoding? = nil
+  ) {
     self.name = name
     self.size = size
     self.sha256 = sha256
     self.checksums = checksums
+    self.coding = coding
   }
 
   func check() throws(TransferError) {

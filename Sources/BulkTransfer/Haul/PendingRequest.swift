@@ -64,7 +64,8 @@ extension SenderSession {
       index: UInt16(truncatingIfNeeded: run.index),
       count: UInt16(truncatingIfNeeded: objects.count), segmentPower: segmentPower,
       receiptInterval: UInt32(clamping: configuration.receiptInterval), size: object.size,
-      sha256: object.sha256, transfer: transfer, name: object.name)
+      sha256: object.sha256, transfer: transfer, name: object.name,
+      extensions: codingRequest.map { [$0.encoded] } ?? [])
   }
 
   /// Ends the wait for the request that `number` answers; 0 answers none.

@@ -6,6 +6,11 @@ public struct ReceiverConfiguration: Hashable, Sendable {
   public var buffer: Int
   /// The largest segment as a power of two; lowered to what the buffer holds.
   public var largestSegmentPower: UInt8
+  /// Whether compressed segments are taken (docs/protocol.md, section 11).
+  public var decodes: Bool
+  /// Octets of a base that are held while an object is received as what has changed against it, as a power of two, 10...27; nil: bases are
+  /// not used.
+  public var basePower: UInt8?
   /// Octets after which what was written is made durable.
   public var syncBytes: UInt64
   /// Time after which what was written is made durable.
@@ -20,13 +25,16 @@ public struct ReceiverConfiguration: Hashable, Sendable {
   public var silenceLimit: Duration
 
   public init(
-    device: [UInt8], buffer: Int = 262144, largestSegmentPower: UInt8 = 18, syncBytes: UInt64 = 1 << 20,
-    syncInterval: Duration = .milliseconds(250), receiptAge: Duration = .milliseconds(750),
+    device: [UInt8], buffer: Int = 262144, largestSegmentPower: UInt8 = 18, decodes: Bool = true,
+    basePower: UInt8? = 20, syncBytes: UInt64 = 1 << 20, syncInterval: Duration = .milliseconds(250),
+    receiptAge: Duration = .milliseconds(750),
     readBackStep: Int = 1 << 18, busyInterval: Duration = .seconds(1), silenceLimit: Duration = .seconds(30)
   ) {
     self.device = device
     self.buffer = buffer
     self.largestSegmentPower = largestSegmentPower
+    self.decodes = decodes
+    self.basePower = basePower
     self.syncBytes = syncBytes
     self.syncInterval = syncInterval
     self.receiptAge = receiptAge
@@ -44,8 +52,16 @@ public struct ReceiverConfiguration: Hashable, Sendable {
     let bufferPower = UInt8(Int.bitWidth - 1 - values.buffer.leadingZeroBitCount)
     values.largestSegmentPower = min(
       max(largestSegmentPower, SegmentLayout.powers.lowerBound), SegmentLayout.powers.upperBound, bufferPower)
+    if let power = basePower {
+      values.basePower = min(max(power, BaseWindow.powers.lowerBound), BaseWindow.powers.upperBound)
+    }
     values.readBackStep = max(readBackStep, 1)
     values.busyInterval = max(busyInterval, .milliseconds(100))
     return values
   }
+}
+
+extension ReceiverConfiguration {
+  /// What WELCOME says of coded objects.
+  var coding: CodingSupport? { decodes ? CodingSupport(basePower: basePower) : nil }
 }

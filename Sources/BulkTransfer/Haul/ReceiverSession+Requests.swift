@@ -53,7 +53,8 @@ extension ReceiverSession {
           request: hello.request, version: Self.version, features: 0, device: configuration.device,
           buffer: UInt32(clamping: configuration.buffer),
           largestSegmentPower: configuration.largestSegmentPower,
-          largestObject: min(limits.largestObject, top), freeSpace: min(limits.freeSpace, top))))
+          largestObject: min(limits.largestObject, top), freeSpace: min(limits.freeSpace, top),
+          extensions: configuration.coding.map { [$0.encoded] } ?? [])))
   }
 
   private mutating func receive(_ offer: HaulRequest.Offer, now: Duration) {
@@ -72,14 +73,21 @@ extension ReceiverSession {
         offer.request, .tooLarge,
         "the object has \(offer.size) octets, at most \(limits.largestObject) are taken")
     }
+    let coding: CodingRequest?
+    do throws(HaulCodingError) {
+      coding = try CodingRequest(in: offer.extensions)
+    } catch {
+      return refuse(offer.request, .malformed, "the coding cannot be read: \(error)")
+    }
     guard opening.count < Self.openingLimit else {
       return refuse(offer.request, .policy, "the storage is busy with earlier offers")
     }
     leaveObject(now: now)
     objectNumber &+= 1
     opening.insert(objectNumber)
-    let object = Incoming(number: objectNumber, offer: offer, configuration: configuration)
+    let object = Incoming(number: objectNumber, offer: offer, coding: coding, configuration: configuration)
     incoming = object
+    if let base = object.coding?.base { request(.findBase(base.identity), now: now) }
     request(.open(object.identity, discarding: offer.discardsStored), now: now)
   }
 
@@ -107,7 +115,7 @@ extension ReceiverSession {
       .accept(
         HaulReply.Accept(
           request: object.offer.request, standing: standing, epoch: epoch, durable: object.epochStart,
-          room: room)))
+          room: room, coding: object.acceptedCoding)))
   }
 
   /// Answers QUERY.

@@ -5,7 +5,7 @@ extension ReceiverSession {
   mutating func receive(_ report: StorageReport, now: Duration) {
     switch report.result {
     case .opened, .complete, .failed: opening.remove(report.object)
-    case .busy, .wrote, .synced, .readBack, .hashed, .committed: break
+    case .base, .busy, .wrote, .synced, .readBack, .hashed, .committed: break
     }
     guard let object = incoming, object.number == report.object else { return }
     if case .failed = object.phase { return }
@@ -14,6 +14,7 @@ extension ReceiverSession {
     incoming?.outstanding = max(0, object.outstanding - 1)
     switch report.result {
     case .busy: break
+    case .base(let proof): incoming?.proof = proof
     case .opened(let durable): open(object, durable: durable, now: now)
     case .complete(let location): finish(object, location: location, isKnown: true, now: now)
     case .wrote(let offset):
@@ -43,11 +44,15 @@ extension ReceiverSession {
     epoch = epoch.next
     incoming?.opened(durable: durable, epoch: epoch)
     accept(now: now)
-    announceStart(of: object, from: durable)
+    // Where the base is missing the sender offers the object anew, with less.
+    if incoming?.lacksBase != true || durable == object.offer.size {
+      announceStart(of: object, from: durable)
+    }
     advance(now: now)
   }
 
-  private mutating func announceStart(of object: Incoming, from offset: UInt64) {
+  mutating func announceStart(of object: Incoming, from offset: UInt64) {
+    incoming?.isAnnounced = true
     emit(
       .event(
         .objectStarted(
@@ -130,6 +135,7 @@ extension ReceiverSession {
       case .diskFull: .noSpace
       case .storage: .storage
       case .verificationFailed: .hashDiffers
+      case .undecodable: .undecodable
       default: .internal
       }
     end(object, code, error, now: now)

@@ -152,6 +152,9 @@ public struct ReceiverSession: Sendable {
       sync.epoch == epoch, sync.offset == start
     else { return }
     incoming?.phase = .streaming
+    if let object = incoming, !object.isAnnounced { announceStart(of: object, from: start) }
+    // What was stored since LOST may be what the first segment waits for.
+    if incoming?.isCoded == true { sendReceiptIfDue(now: now) }
   }
 
   private mutating func receiveStream(_ bytes: Data, now: Duration) {
@@ -163,6 +166,9 @@ public struct ReceiverSession: Sendable {
         return sendReceiptIfDue(now: now)
       case .segment(let segment, let offset):
         request(.write(segment, at: offset), now: now)
+        if incoming?.phase == .finishing { return sendReceiptIfDue(now: now) }
+      case .coded(let segment):
+        request(.decode(segment), now: now)
         if incoming?.phase == .finishing { return sendReceiptIfDue(now: now) }
       case .lost(let reason):
         return lose(reason, answering: 0, now: now)
@@ -197,7 +203,7 @@ public struct ReceiverSession: Sendable {
     guard let object = incoming else { return }
     switch operation {
     case .discard, .close: break
-    case .open, .write, .sync, .readBack, .commit:
+    case .findBase, .open, .write, .decode, .sync, .readBack, .commit:
       if object.outstanding == 0 { incoming?.storageHeardAt = now }
       incoming?.outstanding += 1
     }
@@ -219,7 +225,7 @@ public struct ReceiverSession: Sendable {
       return
     }
     incoming = nil
-    emit(.event(.objectLeft(object.identity, durable: object.durable)))
+    if object.isAnnounced { emit(.event(.objectLeft(object.identity, durable: object.durable))) }
   }
 
   mutating func endSession(now: Duration) {

@@ -41,9 +41,7 @@ extension SenderSession {
             .unsupportedDevice, "the device \(what), this program speaks version \(Self.version) without it",
             advice: "update the older of the two")), now: now)
     }
-    let power = Self.segmentPower(
-      wanted: configuration.segmentPower, largest: welcome.largestSegmentPower, buffer: welcome.buffer)
-    guard let power else {
+    guard let limits = PeerLimits(welcome) else {
       return end(
         .failed(
           TransferError(
@@ -51,7 +49,7 @@ extension SenderSession {
             "the device takes segments of 2 to the power of \(welcome.largestSegmentPower) and buffers \(welcome.buffer) bytes",
             advice: "a receiver has to take segments of 4096 bytes")), now: now)
     }
-    segmentPower = power
+    peer = limits
     if let object = objects[run.index...].first(where: { $0.size > welcome.largestObject }) {
       return end(
         .failed(
@@ -63,15 +61,9 @@ extension SenderSession {
     offerObject(now: now)
   }
 
-  private static func segmentPower(wanted: UInt8, largest: UInt8, buffer: UInt32) -> UInt8? {
-    guard largest >= SegmentLayout.powers.lowerBound, buffer >= 1 << UInt32(SegmentLayout.powers.lowerBound)
-    else { return nil }
-    let bufferPower = UInt8(UInt32.bitWidth - 1 - buffer.leadingZeroBitCount)
-    return min(wanted, largest, bufferPower)
-  }
-
   private mutating func offerObject(now: Duration) {
     state = .offering
+    segmentPower = segmentPower(for: codingPlan)
     meter.enter(.prepare, now: now)
     ask(.offer, now: now)
     report(now: now)
@@ -86,12 +78,16 @@ extension SenderSession {
     else {
       return violate("it holds \(accept.durable) bytes of an object of \(size)", now: now)
     }
+    let (coding, isFinal) = granted(accept)
+    // Nothing was sent yet. What is there whole needs no coding.
+    guard isFinal || accept.durable == size else { return offerObject(now: now) }
+    run.accepted(coding)
     accepted = max(accepted, run.index + 1)
     window = Self.freshWindow(configuration)
     run.raiseDurable(accept.durable)
     run.restart(
       epoch: accept.epoch, offset: accept.durable, room: accept.room, power: segmentPower, now: now)
-    meter.accepted(durable: accept.durable)
+    meter.accepted(durable: accept.durable, coding: run.streamCoding)
     emit(.accepted(index: run.index, durable: accept.durable))
     if accept.durable == size {
       beginVerification(now: now)
@@ -166,7 +162,7 @@ extension SenderSession {
       return violate("\(receipt.durable) bytes are durable of an object of \(run.object.size)", now: now)
     }
     // A receiver may count more than was sent: a packet that came twice. The check after the segment will tell it.
-    let (octets, sample) = run.confirm(
+    let (octets, carried, sample) = run.confirm(
       received: min(receipt.received, run.sent),
       edge: RightEdge.offset(received: receipt.received, room: receipt.room), now: now)
     let isDurableProgress = receipt.durable > run.durable
@@ -174,7 +170,7 @@ extension SenderSession {
     if let sample { roundTrip.add(sample, now: now) }
     if octets > 0 {
       window.confirmed(
-        octets, wasUsed: run.takeWindowWasUsed(),
+        carried, wasUsed: run.takeWindowWasUsed(),
         isQueueing: roundTrip.isQueueing)
     }
     if octets > 0 || isDurableProgress {
@@ -277,6 +273,7 @@ extension SenderSession {
       return ask(.close, now: now)
     }
     run = ObjectRun(objects[next], index: next)
+    codingLimit = .base
     meter.object(objects, index: next)
     offerObject(now: now)
   }
@@ -294,6 +291,12 @@ extension SenderSession {
 
   private mutating func receive(_ failure: HaulReply.Failure, now: Duration) {
     let request = settle(failure.request, now: now)
+    if failure.code == .undecodable, state == .streaming || state == .verifying {
+      // Told twice, it is about the stream before.
+      guard run.coding != nil else { return }
+      codingLimit = .uncoded
+      return offerObject(now: now)
+    }
     switch state {
     case .offering where request != nil, .streaming, .verifying:
       end(.failed(TransferError(failure, object: run.object)), now: now)
@@ -331,5 +334,16 @@ extension SenderSession {
       TransferError(
         .protocolViolation, "the device says that \(what)",
         advice: "update the device's receiver, and report this if it is the newest"), now: now)
+  }
+}
+
+extension PeerLimits {
+  /// Nil where the receiver does not take the smallest segments.
+  fileprivate init?(_ welcome: HaulReply.Welcome) {
+    let lowest = SegmentLayout.powers.lowerBound
+    guard welcome.largestSegmentPower >= lowest, welcome.buffer >= 1 << UInt32(lowest) else { return nil }
+    bufferPower = UInt8(UInt32.bitWidth - 1 - welcome.buffer.leadingZeroBitCount)
+    segmentPower = min(welcome.largestSegmentPower, bufferPower, SegmentLayout.powers.upperBound)
+    coding = CodingSupport(in: welcome.extensions)
   }
 }

@@ -4,8 +4,8 @@ public import Foundation
 ///
 /// The shell that drives it follows four rules:
 /// 1. It passes what happens to ``handle(_:now:)``, each with the time of its clock.
-/// 2. Whenever the carrier takes data it pulls packets with ``nextPacket(limit:now:read:)`` until nil comes back, each with the limit of
-///    that very moment, and hands each over at once. The session queues no data. After nil it pulls again when the carrier becomes ready
+/// 2. Whenever the carrier takes data it pulls packets with ``nextPacket(limit:now:read:encode:)`` until nil comes back, each with the
+///    limit of that very moment, and hands each over at once. The session queues no data. After nil it pulls again when the carrier becomes ready
 ///    or when ``Action/dataReady`` comes.
 /// 3. After each call of either it takes ``nextAction()`` until nil, in order.
 /// 4. Then it sets one timer to ``nextDeadline`` and passes ``Input/deadline`` when that has come; passing it early does no harm.
@@ -35,7 +35,7 @@ public struct SenderSession: Sendable {
   public enum Action: Hashable, Sendable {
     /// Send a whole control message.
     case sendControl(Data)
-    /// There is data again where ``nextPacket(limit:now:read:)`` had none.
+    /// There is data again where ``nextPacket(limit:now:read:encode:)`` had none.
     case dataReady
     /// The state has changed.
     case progress(ProgressState)
@@ -85,6 +85,10 @@ public struct SenderSession: Sendable {
   var window: SendWindow
   var roundTrip = RoundTripEstimator()
   var segmentPower: UInt8
+  /// What WELCOME has said.
+  var peer: PeerLimits?
+  /// The most that is asked for of the object under way; lowered where the receiver cannot.
+  var codingLimit = CodingPlan.base
   let discardsStored: Bool
   /// Objects from the first that the receiver has accepted, in this session or before: what it has of them is not discarded again.
   var accepted: Int
@@ -193,16 +197,23 @@ public struct SenderSession: Sendable {
   ///   - limit: octets that the carrier takes in one packet (GATT) or record (L2CAP) at this moment, at least 20.
   ///   - read: reads the object's octets; called for whole blocks of 64 KiB, or for whole segments where checksums are known, and not for
   ///     each packet.
+  ///   - encode: codes a segment of a coded stream, such as ``SegmentEncoder``; without it segments of such a stream travel as they are.
   /// - Returns: what is to be handed to the carrier at once; nil if there is nothing to send now. An error of `read` makes the session
   ///   tell the receiver and end with it: take the actions.
-  public mutating func nextPacket(limit: Int, now: Duration, read: ObjectReader) -> Record? {
+  public mutating func nextPacket(
+    limit: Int, now: Duration, read: ObjectReader, encode: SegmentEncoding? = nil
+  ) -> Record? {
     guard state == .streaming, !isPaused, pending?.purpose != .rewind else { return nil }
     let limit = min(limit, configuration.packetLimit ?? limit, Record.bodyLimit)
     do throws(TransferError) {
       let packet = try run.packet(
-        limit: limit, session: UInt32(truncatingIfNeeded: sessionNumber), window: window, now: now, read: read
-      )
-      if packet != nil { meter.flowing(now: now) }
+        limit: limit, session: UInt32(truncatingIfNeeded: sessionNumber), window: window, now: now,
+        read: read,
+        encode: encode)
+      if let packet {
+        meter.flowing(now: now)
+        if packet.kind == .stream { meter.handedOver(packet.body.count) }
+      }
       return packet
     } catch {
       leave(error, now: now)

@@ -5,10 +5,14 @@ public import Foundation
 public struct StorageRequest: Hashable, Sendable {
   /// What is to be done.
   public enum Operation: Hashable, Sendable {
+    /// Find an older object, for the one that is opened next; never fails. Answered by `base`.
+    case findBase(BaseRequest)
     /// Find or begin the object; `discarding`: forget what is stored of it first. Answered by `opened` or `complete`.
     case open(ReceivedObject, discarding: Bool)
     /// Store verified octets. Answered by `wrote`.
     case write(Data, at: UInt64)
+    /// Decode a verified segment and store what comes out. Answered by `wrote`.
+    case decode(CodedSegment)
     /// Make durable what lies before the offset. Answered by `synced`.
     case sync(through: UInt64)
     /// Read octets back from the medium and hash them; offset 0 starts the hash. Answered by `readBack`, at the object's end by `hashed`.
@@ -31,10 +35,34 @@ public struct StorageRequest: Hashable, Sendable {
   }
 }
 
+/// A segment as it has travelled, its check value found right.
+public struct CodedSegment: Hashable, Sendable {
+  /// One Zstandard frame.
+  public var frame: Data
+  /// Where its octets belong in the object.
+  public var offset: UInt64
+  /// How many have to come out.
+  public var count: Int
+  /// How much of the base is its prefix, as a power of two; nil: it has none.
+  public var basePower: UInt8?
+
+  /// Where they belong, as a range.
+  var range: Range<UInt64> { offset..<(offset + UInt64(max(count, 0))) }
+
+  public init(frame: Data, offset: UInt64, count: Int, basePower: UInt8?) {
+    self.frame = frame
+    self.offset = offset
+    self.count = count
+    self.basePower = basePower
+  }
+}
+
 /// What a storage answers.
 public struct StorageReport: Hashable, Sendable {
   /// The answer.
   public enum Result: Hashable, Sendable {
+    /// The proof that the base is stored here; nil where it is not.
+    case base(proof: [UInt8]?)
     /// The object is open; what lies before `durable` is stored.
     case opened(durable: UInt64)
     /// The object is there already, whole, and was read back and hashed just now.
@@ -68,6 +96,9 @@ public final class StorageWorker {
   private var failure: TransferError?
   private var hasher = SHA256Hasher()
   private var hashed: UInt64 = 0
+  private var decoder = ZstdDecoder()
+  private var base: (any ByteSource)?
+  private var stagedBase = StagedBase()
 
   public init(_ storage: any ReceiverStorage) { self.storage = storage }
 
@@ -92,11 +123,17 @@ public final class StorageWorker {
     of operation: StorageRequest.Operation
   ) throws(TransferError) -> (StorageReport.Result?, Duration) {
     switch operation {
+    case .findBase(let wanted):
+      return (.base(proof: findBase(wanted)), .zero)
     case .open(let object, let discarding):
       return try open(object, discarding: discarding)
     case .write(let bytes, let offset):
       let busy = try opened().write(bytes, at: offset)
       return (.wrote(through: offset + UInt64(bytes.count)), busy)
+    case .decode(let segment):
+      let part = try opened()
+      let busy = try part.write(try decode(segment), at: segment.offset)
+      return (.wrote(through: segment.offset + UInt64(segment.count)), busy)
     case .sync(let offset):
       let busy = try opened().sync(through: offset)
       return (.synced(through: offset), busy)
@@ -105,16 +142,44 @@ public final class StorageWorker {
     case .commit(let digest):
       let location = try opened().commit(verified: digest)
       part = nil
+      letGoOfBase()
       return (.committed(location: location), .zero)
     case .discard:
+      letGoOfBase()
       try part?.discard()
       part = nil
       return (nil, .zero)
     case .close:
       part?.close()
       part = nil
+      letGoOfBase()
       return (nil, .zero)
     }
+  }
+
+  /// Looks for a base and reads all of it; what cannot be read is not there.
+  private func findBase(_ wanted: BaseRequest) -> [UInt8]? {
+    letGoOfBase()
+    guard let found = try? storage.base(wanted.sha256, size: wanted.size), found.size == wanted.size,
+      let image = try? BaseImage(of: found, challenge: wanted.challenge), image.sha256 == wanted.sha256
+    else { return nil }
+    base = found
+    return image.proof
+  }
+
+  private func letGoOfBase() {
+    base = nil
+    stagedBase = StagedBase()
+  }
+
+  private func decode(_ segment: CodedSegment) throws(TransferError) -> Data {
+    var prefix = Data()
+    if let power = segment.basePower {
+      guard let base else { throw TransferError(.undecodable, "the base is not there any more") }
+      prefix = try stagedBase.load(
+        BaseWindow.range(of: segment.range, baseSize: base.size, power: power), of: base)
+    }
+    return try decoder.decode(segment.frame, count: segment.count, prefix: prefix)
   }
 
   private func opened() throws(TransferError) -> any ReceiverPart {

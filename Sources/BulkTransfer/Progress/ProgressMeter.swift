@@ -57,7 +57,8 @@ public struct ProgressMeter: Hashable, Sendable {
   }
 
   /// The receiver has said from where it goes on.
-  mutating func accepted(durable: UInt64) {
+  mutating func accepted(durable: UInt64, coding: StreamCoding) {
+    state.coding = coding
     state.resumedFrom = durable
     state.confirmedBytes = durable
     state.receivedBytes = durable
@@ -70,6 +71,9 @@ public struct ProgressMeter: Hashable, Sendable {
     guard state.phase == .transfer, !isPaused else { return }
     rate.start(now: now)
   }
+
+  /// Octets of a data stream went to the carrier.
+  mutating func handedOver(_ octets: Int) { state.streamBytes += UInt64(octets) }
 
   mutating func received(_ received: UInt64, durable: UInt64, now: Duration) {
     if received > counted {

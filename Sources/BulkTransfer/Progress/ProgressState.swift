@@ -1,3 +1,13 @@
+/// How an object travels.
+public enum StreamCoding: String, Hashable, Sendable, CaseIterable {
+  /// As it is.
+  case uncoded
+  /// Compressed, segment by segment.
+  case compressed
+  /// As what has changed against a base that the receiver holds.
+  case changes
+}
+
 /// Where a transfer stands, by what the receiver has confirmed.
 public struct ProgressState: Hashable, Sendable {
   /// What is being done.
@@ -51,6 +61,11 @@ public struct ProgressState: Hashable, Sendable {
   public var confirmedBytes: UInt64 = 0
   /// Octets that have arrived at the receiver, whether durable or not.
   public var receivedBytes: UInt64 = 0
+  /// How the object under way travels; told by ACCEPT.
+  public var coding = StreamCoding.uncoded
+  /// Octets of the data stream that this run has handed to carriers, over all objects and links: coded where the stream is, with lengths,
+  /// check values, and what was sent again. The only figure here that counts no octets of objects.
+  public var streamBytes: UInt64 = 0
   /// Octets that the receiver has read back for the final comparison.
   public var verifiedBytes: UInt64 = 0
   /// Offset at which the receiver went on; 0 for a fresh object.

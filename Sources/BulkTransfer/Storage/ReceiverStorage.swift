@@ -56,6 +56,16 @@ public protocol ReceiverStorage: AnyObject, Sendable {
   /// - Throws: `objectTooLarge`, `nameNotAcceptable` or `nameTaken` for what the policy does not allow; `diskFull` if there is not room
   ///   for the rest; `locked` if the part is in use; `storage` if the medium fails. The message is fit to be sent to the peer.
   func open(_ object: ReceivedObject) throws(TransferError) -> StorageOpening
+
+  /// An older, finished object of that hash and size, for one that arrives as what has changed against it; nil where there is none.
+  ///
+  /// What it gives stays the same, or cannot be read any more, also after another object has taken its name. Whoever uses it hashes it first.
+  func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)?
+}
+
+extension ReceiverStorage {
+  /// A storage that keeps nothing that could be a base.
+  public func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)? { nil }
 }
 
 /// An object that is being received.

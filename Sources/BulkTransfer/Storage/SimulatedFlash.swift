@@ -69,7 +69,20 @@ public final class SimulatedFlash: ReceiverStorage {
     return .part(Part(flash: self, object: object, lease: result.lease), busy: result.busy)
   }
 
+  public func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)? {
+    let bytes = cells.withLock { cells in cells.finished.values.first { $0.sha256 == sha256 }?.bytes.data }
+    return bytes.map { MemorySource($0) }
+  }
+
   // MARK: What tests and demos do to it
+
+  /// Puts a finished object there, as at the factory.
+  public func install(_ contents: Data, as name: String) throws(TransferError) {
+    let digest = try SHA256Hasher.digest(of: contents)
+    var bytes = CellBytes()
+    bytes.write(contents, at: 0)
+    cells.withLock { $0.finished[name] = Cells.Finished(sha256: digest, bytes: bytes) }
+  }
 
   /// The contents of a finished object.
   public func contents(of name: String) -> Data? { cells.withLock { $0.finished[name]?.bytes.data } }

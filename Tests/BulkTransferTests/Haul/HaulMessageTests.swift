@@ -43,6 +43,17 @@ struct HaulMessageTests {
         HaulReply.Accept(
           request: 2, standing: .resumed, epoch: Epoch(rawValue: 0xFFFE), durable: 0xABCD_EF01_2345, room: 77)
       ),
+      .accept(
+        HaulReply.Accept(
+          request: 2, standing: .fresh, epoch: Epoch(rawValue: 3), durable: 0, room: 77, coding: .uncoded)),
+      .accept(
+        HaulReply.Accept(
+          request: 2, standing: .fresh, epoch: Epoch(rawValue: 3), durable: 0, room: 77,
+          coding: .coded(proof: nil))),
+      .accept(
+        HaulReply.Accept(
+          request: 2, standing: .fresh, epoch: Epoch(rawValue: 3), durable: 0, room: 77,
+          coding: .coded(proof: Array(1...16)))),
       .receipt(
         HaulReply.Receipt(
           request: 0, epoch: Epoch(rawValue: 1), state: .verifying, received: 0xFFFF_FFFF_FFFF, durable: 1,
@@ -89,6 +100,11 @@ struct HaulMessageTests {
     let whole = message.encoded
     for count in 0..<whole.count {
       guard let shorter = try? HaulReply(decoding: whole.prefix(count)) else { continue }
+      if case .accept(let cut) = shorter, case .accept(let full) = message, full.coding != nil {
+        // What follows the fields is of no known form then.
+        #expect(cut.coding == nil && cut.room == full.room)
+        continue
+      }
       guard case .welcome(let cut) = shorter, case .welcome(let full) = message else {
         Issue.record("\(count) of \(whole.count) octets were read as \(shorter)")
         continue

@@ -7,29 +7,63 @@ import Testing
 /// Many seeded schedules of losses, cuts, crashes, slow flash, stuck peers, pauses and changing limits.
 ///
 /// A schedule that fails is named by its seed. To run it alone, with a trace of both sides on standard output:
-/// `HAUL_SEED=1234 swift test --filter RandomScheduleTests`. ``Sweep`` says how many of them run.
+/// `HAUL_SEED=1234 swift test --filter RandomScheduleTests`, with `HAUL_CODED=1` for the coded one. ``Sweep`` says how many of them run.
 @Suite("Random schedules")
 struct RandomScheduleTests {
   static let batch = 50
   static let batches = Sweep.count(48)
 
-  static func failure(of seed: UInt64) throws -> String? {
-    let schedule = Schedule(randomSeed: seed)
+  static func failure(of schedule: Schedule) throws -> String? {
     let world = try HaulWorld(schedule)
     let outcome = world.run()
     world.settle(for: 60_000_000)
     var complaints = world.violations
     if outcome == .overdue { complaints.append("not over at \(world.now) us") }
     if case .failed(let error) = outcome, schedule.mustSucceed { complaints.append("failed: \(error)") }
-    return complaints.isEmpty ? nil : "seed \(seed): \(complaints.joined(separator: "; "))"
+    return complaints.isEmpty ? nil : "seed \(schedule.seed): \(complaints.joined(separator: "; "))"
   }
 
   @Test("Each ends verified with the same bytes, or with an error in bounded time", arguments: 0..<batches)
   func schedules(batch: Int) throws {
     for seed in (batch * Self.batch)..<((batch + 1) * Self.batch) {
-      let failure = try Self.failure(of: UInt64(seed))
+      let failure = try Self.failure(of: Schedule(randomSeed: UInt64(seed)))
       #expect(failure == nil)
     }
+  }
+
+  @Test("Coded and with a base each ends so too", arguments: 0..<batches)
+  func codedSchedules(batch: Int) throws {
+    for seed in (batch * Self.batch)..<((batch + 1) * Self.batch) {
+      let failure = try Self.failure(of: Schedule(codedSeed: UInt64(seed)))
+      #expect(failure == nil)
+    }
+  }
+
+  @Test(
+    "The coded schedules reach what they are meant to reach",
+    .enabled(if: Sweep.isWhole, "too few of them run")
+  )
+  func codedCoverage() throws {
+    var (coded, proved, resumed, lost, declined) = (0, 0, 0, 0, 0)
+    for seed in 0..<UInt64(120) {
+      let world = try HaulWorld(Schedule(codedSeed: seed))
+      world.run()
+      let codings = world.counts.accepts.map(\.coding)
+      if codings.contains(.coded(proof: nil)) { coded += 1 }
+      let hasProved = codings.contains {
+        if case .coded(.some) = $0 { true } else { false }
+      }
+      if hasProved { proved += 1 }
+      if codings.contains(.uncoded) { declined += 1 }
+      guard hasProved || codings.contains(.coded(proof: nil)) else { continue }
+      if world.counts.resumedFrom.contains(where: { $0 > 0 }) { resumed += 1 }
+      if world.counts.losses > 0 { lost += 1 }
+    }
+    #expect(coded > 30)
+    #expect(proved > 30)
+    #expect(resumed > 10)
+    #expect(lost > 10)
+    #expect(declined > 5)
   }
 
   @Test(
@@ -59,7 +93,8 @@ struct RandomScheduleTests {
   func single() throws {
     let text = try #require(ProcessInfo.processInfo.environment["HAUL_SEED"])
     let seed = try #require(UInt64(text))
-    let schedule = Schedule(randomSeed: seed)
+    let isCoded = ProcessInfo.processInfo.environment["HAUL_CODED"] != nil
+    let schedule = isCoded ? Schedule(codedSeed: seed) : Schedule(randomSeed: seed)
     let world = try HaulWorld(schedule)
     world.trace = []
     let outcome = world.run()

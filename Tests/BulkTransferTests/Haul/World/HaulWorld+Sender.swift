@@ -39,13 +39,23 @@ extension HaulWorld {
     armSenderTimer()
   }
 
+  private func encode(_ object: Int, _ segment: Data, _ base: Range<UInt64>?) throws(TransferError) -> Data? {
+    if let encode = schedule.coding?.encode { return try encode(object, segment, base) }
+    return try encoder.encode(segment, of: object, base: base)
+  }
+
   private func nextPacket() -> Record? {
     let before = sender?.run.sent ?? 0
-    let packet = sender?.nextPacket(limit: limit, now: time) { object, offset, count throws(TransferError) in
-      var contents = schedule.objects[object]
-      if let changed = schedule.changedObjects, now >= changed.at { contents = changed.contents[object] }
-      return contents.dropFirst(Int(offset)).prefix(count)
-    }
+    let packet = sender?.nextPacket(
+      limit: limit, now: time,
+      read: { object, offset, count throws(TransferError) in
+        var contents = schedule.objects[object]
+        if let changed = schedule.changedObjects, now >= changed.at { contents = changed.contents[object] }
+        return contents.dropFirst(Int(offset)).prefix(count)
+      },
+      encode: { object, segment, base throws(TransferError) in
+        try self.encode(object, segment, base)
+      })
     guard let packet, let run = sender?.run, let window = sender?.window else { return nil }
     if packet.body.count > limit { violate("a packet of \(packet.body.count) octets at a limit of \(limit)") }
     if packet.body.isEmpty { violate("an empty packet") }
@@ -68,7 +78,9 @@ extension HaulWorld {
   private func perform(_ action: SenderSession.Action) {
     switch action {
     case .sendControl(let message):
-      note("-> \((try? HaulRequest(decoding: message)).map { "\($0)" } ?? "?")")
+      let request = try? HaulRequest(decoding: message)
+      note("-> \(request.map { "\($0)" } ?? "?")")
+      if case .offer(let offer) = request, counts.offers.last != offer { counts.offers.append(offer) }
       sendToReceiver(message)
     case .dataReady: break
     case .progress(let state): check(state)
@@ -149,7 +161,10 @@ extension HaulWorld {
     if let reply = try? HaulReply(decoding: message) {
       note("<- \(reply)")
       switch reply {
-      case .accept(let accept): tellEdge(accept.epoch, accept.durable, accept.room)
+      case .accept(let accept):
+        counts.accepts.append(accept)
+        counts.streamOctetsAtAccept.append(streamOctets)
+        tellEdge(accept.epoch, accept.durable, accept.room)
       case .lost(let lost): tellEdge(lost.epoch, lost.offset, lost.room)
       case .receipt(let receipt) where receipt.state == .streaming || receipt.state == .waitingForSync:
         tellEdge(receipt.epoch, receipt.received, receipt.room)

@@ -35,6 +35,7 @@ final class HaulWorld {
   let schedule: Schedule
   let outgoing: [OutgoingObject]
   let flash: SimulatedFlash
+  let encoder: SegmentEncoder
   var random: SeededGenerator
   var events = EventQueue<Event>()
   /// In microseconds.
@@ -100,6 +101,9 @@ final class HaulWorld {
     var peakBuffer = 0
     var resumedFrom: [UInt64] = []
     var progress: [ProgressState] = []
+    var offers: [HaulRequest.Offer] = []
+    var accepts: [HaulReply.Accept] = []
+    var streamOctetsAtAccept: [Int] = []
     var events: [ReceiverSession.Event] = []
   }
 
@@ -109,13 +113,22 @@ final class HaulWorld {
     var edge: UInt64 = 0
   }
 
-  init(_ schedule: Schedule) throws {
+  /// - Parameter flash: that of a world before; nil: a new one.
+  init(_ schedule: Schedule, flash former: SimulatedFlash? = nil) throws {
     self.schedule = schedule
     random = SeededGenerator(schedule.seed ^ 0x5EED)
     limit = schedule.limit
-    flash = SimulatedFlash(profile: schedule.flash)
+    flash = former ?? SimulatedFlash(profile: schedule.flash)
     schedule.prepareFlash(flash)
     worker = StorageWorker(flash)
+    let base = schedule.coding?.base
+    encoder = SegmentEncoder(bases: schedule.objects.map { _ in base.map { MemorySource($0) } })
+    if let base, schedule.coding?.isBaseHeld == true { try flash.install(base, as: Self.baseName) }
+    let coding = try schedule.coding.map { coding in
+      ObjectCoding(
+        compresses: coding.compresses,
+        base: try base.map { try BaseImage(of: MemorySource($0), challenge: Array(1...8)) })
+    }
     outgoing = try schedule.objects.enumerated().map { index, contents in
       var checksums: SegmentChecksums?
       if let size = schedule.checksumSegment {
@@ -127,12 +140,15 @@ final class HaulWorld {
       return OutgoingObject(
         name: "image-\(index).bin", size: UInt64(contents.count),
         sha256: try SHA256Hasher.digest(of: contents),
-        checksums: checksums)
+        checksums: checksums, coding: coding)
     }
     receiver = ReceiverSession(configuration: schedule.receiver, limits: try flash.limits(), now: .zero)
     for (at, what) in schedule.incidents { events.add(.incident(what), at: at) }
     events.add(.connect, at: 0)
   }
+
+  /// The name under which a base is stored.
+  static let baseName = "base.bin"
 
   /// Octets of the data stream that were handed over, check values included and SYNC not.
   var streamOctets: Int { counts.dataPackets.reduce(0, +) }
@@ -265,15 +281,16 @@ final class HaulWorld {
 
   /// What is under a final name has to be the object, always.
   func checkStored() {
-    for name in flash.names {
+    let names = flash.names.filter { $0 != Self.baseName }
+    for name in names {
       guard let index = outgoing.firstIndex(where: { $0.name == name }) else {
         violate("there is a file \(name)")
         continue
       }
       if flash.contents(of: name) != schedule.objects[index] { violate("\(name) has other bytes") }
     }
-    if outcome == .verified, flash.names.count != outgoing.count {
-      violate("finished with \(flash.names) of \(outgoing.count) objects")
+    if outcome == .verified, names.count != outgoing.count {
+      violate("finished with \(names) of \(outgoing.count) objects")
     }
   }
 }

@@ -116,3 +116,60 @@ extension Schedule {
     }
   }
 }
+
+extension Schedule {
+  /// The schedule of a seed with objects that can be coded, against a base or not, at a receiver that may or may not be made for it.
+  init(codedSeed seed: UInt64) {
+    self.init(randomSeed: seed)
+    var random = SeededGenerator(seed ^ 0xC0DED)
+    let places = changedObjects.map { changed in
+      zip(changed.contents[0], objects[0]).enumerated().first { $1.0 != $1.1 }?.offset ?? 0
+    }
+    objects = objects.map { $0.count < 64 ? $0 : mixture($0.count, &random) }
+    if let place = places {
+      changedObjects?.contents = objects
+      changedObjects?.contents[0][place] ^= 0x40
+    }
+    var coding = Coding(compresses: random.chance(0.7))
+    if random.chance(0.6) {
+      coding.base = random.chance(0.15) ? random.bytes(5000) : edited(objects[0], &random)
+      coding.isBaseHeld = random.chance(0.8)
+      receiver.basePower = random.chance(0.1) ? nil : UInt8(random.pick(10...18))
+    }
+    self.coding = coding
+    if random.chance(0.4) { faults.dataLoss = max(faults.dataLoss, Double(random.pick(1...30)) / 1000) }
+    receiver.decodes = random.chance(0.9)
+    configuration.codedSegmentPower = random.chance(0.5) ? UInt8(random.pick(12...16)) : nil
+  }
+}
+
+/// Octets of which a part repeats, as in firmware.
+func mixture(_ count: Int, _ random: inout SeededGenerator) -> Data {
+  var bytes = Data()
+  while bytes.count < count {
+    switch random.pick(0...3) {
+    case 0: bytes.append(random.bytes(random.pick(1...3000)))
+    case 1: bytes.append(Data(repeating: UInt8(random.pick(0...255)), count: random.pick(1...5000)))
+    default:
+      let word = random.bytes(random.pick(2...40))
+      for _ in 0..<random.pick(1...60) { bytes.append(word + random.bytes(random.pick(0...3))) }
+    }
+  }
+  return Data(bytes.prefix(count))
+}
+
+/// An older version: some octets changed, some inserted, some left out.
+func edited(_ contents: Data, _ random: inout SeededGenerator) -> Data {
+  var bytes = contents
+  for _ in 0..<random.pick(1...12) {
+    let place = random.pick(0...bytes.count - 1)
+    switch random.pick(0...2) {
+    case 0: bytes[place] ^= 0x11
+    case 1: bytes.insert(contentsOf: random.bytes(random.pick(1...200)), at: place)
+    default:
+      let end = min(bytes.count, place + random.pick(1...200))
+      if end - place < bytes.count { bytes.removeSubrange(place..<end) }
+    }
+  }
+  return bytes
+}

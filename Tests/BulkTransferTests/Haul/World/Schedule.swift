@@ -39,6 +39,17 @@ struct Schedule {
     var controlDoubling = 0.0
   }
 
+  /// How objects may be coded, all of them alike.
+  struct Coding {
+    var compresses = true
+    /// An older image that the sender has.
+    var base: Data?
+    /// Whether the receiver has it too.
+    var isBaseHeld = true
+    /// What codes in place of a real encoder.
+    var encode: SegmentEncoding?
+  }
+
   var seed: UInt64 = 0
   var carrier = CarrierKind.gatt
   var objects: [Data] = []
@@ -46,6 +57,8 @@ struct Schedule {
   var receiver = ReceiverConfiguration(device: Array(1...16))
   var flash = SimulatedFlash.Profile()
   var prepareFlash: @Sendable (SimulatedFlash) -> Void = { _ in }
+  /// How objects may be coded; nil: not.
+  var coding: Coding?
   /// Whether the sender knows checksums of the segments, and of which size they are.
   var checksumSegment: Int?
   /// What is read instead of the objects, from this time on.

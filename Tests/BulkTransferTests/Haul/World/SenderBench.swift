@@ -10,11 +10,15 @@ struct SenderBench {
   private(set) var requests: [HaulRequest] = []
   private(set) var actions: [SenderSession.Action] = []
 
-  init(_ contents: [Data] = [image(10_000)], configuration: HaulConfiguration = HaulConfiguration()) throws {
+  init(
+    _ contents: [Data] = [image(10_000)], coding: ObjectCoding? = nil,
+    configuration: HaulConfiguration = HaulConfiguration()
+  ) throws {
     self.contents = contents
     let objects = try contents.enumerated().map { index, bytes in
       OutgoingObject(
-        name: "object-\(index)", size: UInt64(bytes.count), sha256: try SHA256Hasher.digest(of: bytes))
+        name: "object-\(index)", size: UInt64(bytes.count), sha256: try SHA256Hasher.digest(of: bytes),
+        coding: coding)
     }
     session = try SenderSession(
       objects: objects, transfer: Array(1...16), sessionNumber: 0xAABB_CCDD_1122_3344,
@@ -78,24 +82,26 @@ struct SenderBench {
   }
 
   mutating func welcome(
-    version: UInt8 = 1, buffer: UInt32 = 1 << 18, power: UInt8 = 16, largest: UInt64 = 1 << 30
+    version: UInt8 = 1, buffer: UInt32 = 1 << 18, power: UInt8 = 16, largest: UInt64 = 1 << 30,
+    extensions: [HaulExtension] = []
   ) {
     hear(
       .welcome(
         HaulReply.Welcome(
           request: session.lastRequest, version: version, features: 0, device: Array(1...16), buffer: buffer,
-          largestSegmentPower: power, largestObject: largest, freeSpace: 1 << 30)))
+          largestSegmentPower: power, largestObject: largest, freeSpace: 1 << 30,
+          extensions: extensions)))
   }
 
   mutating func accept(
     _ standing: HaulReply.Accept.Standing = .fresh, epoch: UInt16 = 1, durable: UInt64 = 0,
-    room: UInt16 = 1024
+    room: UInt16 = 1024, coding: HaulReply.Accept.Coding? = nil
   ) {
     hear(
       .accept(
         HaulReply.Accept(
           request: session.lastRequest, standing: standing, epoch: Epoch(rawValue: epoch), durable: durable,
-          room: room)))
+          room: room, coding: coding)))
   }
 
   mutating func receipt(

@@ -1,0 +1,88 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BulkTransfer
+
+@Suite("Bases in a folder")
+struct BaseStorageTests {
+  let old = pattern(30_000)
+
+  func digest(_ bytes: Data) throws -> SHA256Digest { try SHA256Hasher.digest(of: bytes) }
+
+  @Test("A file is found by its contents, under whatever name")
+  func found() throws {
+    let folder = TemporaryFolder()
+    try folder.write(pattern(30_001), "a.bin")
+    var same = old
+    same[100] ^= 1
+    try folder.write(same, "b.bin")
+    try folder.write(old, "c.bin")
+    let storage = try DirectoryStorage(path: folder.path)
+    let base = try #require(try storage.base(try digest(old), size: 30_000))
+    #expect(base.size == 30_000)
+    #expect(try base.read(at: 10, count: 20_000) == old.dropFirst(10).prefix(20_000))
+    #expect(throws: TransferError.self) { try base.read(at: 29_999, count: 2) }
+    #expect(try storage.base(try digest(old), size: 30_001) == nil)
+    #expect(try storage.base(try digest(pattern(5)), size: 30_000) == nil)
+  }
+
+  @Test("Hidden files, links, folders and pipes are no bases, and none of them makes it wait")
+  func others() throws {
+    let folder = TemporaryFolder()
+    try folder.write(old, ".hidden")
+    let elsewhere = TemporaryFolder()
+    try elsewhere.write(old, "x.bin")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link.bin"), withDestinationPath: elsewhere.path("x.bin"))
+    try FileManager.default.createDirectory(atPath: folder.path("dir.bin"), withIntermediateDirectories: true)
+    let pipe = unsafe mkfifo(folder.path("pipe.bin"), 0o600)
+    #expect(pipe == 0)
+    let storage = try DirectoryStorage(path: folder.path)
+    #expect(try storage.base(try digest(old), size: 30_000) == nil)
+  }
+
+  @Test("Few files are hashed for a base, however many have its size")
+  func bounded() throws {
+    let folder = TemporaryFolder()
+    for number in 0..<20 {
+      var bytes = old
+      bytes[0] = UInt8(number)
+      try folder.write(bytes, "f\(100 + number)")
+    }
+    try folder.write(old, "z")
+    let storage = try DirectoryStorage(path: folder.path)
+    #expect(try storage.base(try digest(old), size: 30_000) == nil)
+  }
+
+  @Test("An update replaces its own base once it is whole and verified, and not before")
+  func replaced() throws {
+    let folder = TemporaryFolder()
+    try folder.write(old, "fw.bin")
+    let new = old.prefix(9000) + Data("changed".utf8) + old.dropFirst(9000)
+    let storage = try DirectoryStorage(path: folder.path, policy: .init(existingFile: .replace))
+    let worker = StorageWorker(storage)
+    func ask(_ operation: StorageRequest.Operation) -> StorageReport.Result? {
+      worker.perform(StorageRequest(object: 1, operation: operation)).report?.result
+    }
+    let identity = try BaseImage(of: MemorySource(old), challenge: Array(1...8))
+    let wanted = BaseRequest(sha256: identity.sha256, size: identity.size, challenge: identity.challenge)
+    #expect(ask(.findBase(wanted)) == .base(proof: identity.proof))
+    let object = ReceivedObject(sha256: try digest(Data(new)), size: UInt64(new.count), name: "fw.bin")
+    #expect(ask(.open(object, discarding: false)) == .opened(durable: 0))
+    var encoder = ZstdEncoder()
+    for start in stride(from: 0, to: new.count, by: 16_384) {
+      let segment = Data(new).dropFirst(start).prefix(16_384)
+      let encoded = try encoder.encode(segment, prefix: old, level: 19)
+      let coded = CodedSegment(
+        frame: try #require(encoded), offset: UInt64(start), count: segment.count, basePower: 20)
+      #expect(ask(.decode(coded)) == .wrote(through: UInt64(start + segment.count)))
+      #expect(folder.contents("fw.bin") == old)
+    }
+    #expect(ask(.sync(through: object.size)) == .synced(through: object.size))
+    #expect(ask(.readBack(at: 0, count: new.count)) == .hashed(object.sha256))
+    #expect(folder.contents("fw.bin") == old)
+    #expect(ask(.commit(object.sha256)) == .committed(location: folder.path("fw.bin")))
+    #expect(folder.contents("fw.bin") == Data(new))
+  }
+}
