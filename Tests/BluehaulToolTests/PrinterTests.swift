@@ -209,7 +209,7 @@ private func percentages(in text: String) -> [Int] {
     #expect(
       print([state]) == [
         #"{"event":"progress","phase":"transfer","object":"fw \"1\"\n","index":1,"count":1,"total":1000,"#
-          + #""confirmed":250,"percent":25,"resumed_from":100,"rate":100.0,"average_rate":null,"#
+          + #""confirmed":250,"percent":25,"resumed_from":100,"stream":null,"rate":100.0,"average_rate":null,"#
           + #""time_left":7.5,"ceiling_ratio":null,"phase_times":{"prepare":1.25}}"#
       ])
   }

@@ -17,7 +17,7 @@ extension CommandDeclaration {
         options: [
           PushCommand.to.declaration, PushCommand.manifest.declaration, PushCommand.name.declaration,
           TransferOptions.raw.declaration, TransferOptions.range.declaration, PushCommand.restart.declaration,
-        ]), RadioOptions.senderSection, TransferOptions.section,
+        ]), TransferOptions.codingSection, RadioOptions.senderSection, TransferOptions.section,
     ],
     examples: [
       Example(line: "bluehaul push fw.bin --radio virtual:/tmp/air --to bench-1", effect: "one image"),
@@ -26,6 +26,9 @@ extension CommandDeclaration {
         effect: "a part of an Intel HEX file"),
       Example(
         line: "bluehaul push --manifest release.json --to bench-1", effect: "what a manifest describes"),
+      Example(
+        line: "bluehaul push fw-2.bin --base fw-1.bin --to bench-1",
+        effect: "only what changed since fw-1.bin, where the receiver holds that"),
     ],
     run: { try await PushCommand($0).run() })
 }
@@ -51,8 +54,10 @@ struct PushCommand {
     var options = try TransferOptions.push(arguments)
     options.restarts = arguments[Self.restart]
     let request = try RadioRequest.sender(invocation, totalBytes: manifest.totalSize)
+    let coding = try TransferCoding(arguments, command: "bluehaul push", objects: manifest.objects.count)
     let run = TransferRun(
-      plan: try PushPlan(manifest, folder: folder), device: device, options: options, radio: request)
+      plan: try PushPlan(manifest, folder: folder), device: device, options: options, radio: request,
+      coding: coding)
     try await run.run(invocation)
   }
 

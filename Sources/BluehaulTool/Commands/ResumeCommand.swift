@@ -7,12 +7,12 @@ extension CommandDeclaration {
     name: "resume", summary: "Go on with an interrupted push where the device stands",
     discussion: [
       "ID is the beginning of the identifier that status shows; it can be left out while only one transfer is unfinished."
-        + " The files must be the same, byte for byte."
+        + " The files must be the same, byte for byte. A base is the one that was given, unless it is gone or --base names another."
     ],
     operands: [ResumeCommand.id.declaration],
     sections: [
-      Section(title: "Options", options: [ResumeCommand.to.declaration]), RadioOptions.senderSection,
-      TransferOptions.section,
+      Section(title: "Options", options: [ResumeCommand.to.declaration]), TransferOptions.codingSection,
+      RadioOptions.senderSection, TransferOptions.section,
     ],
     examples: [
       Example(line: "bluehaul resume", effect: "the one unfinished transfer, on the radio that it began on"),
@@ -36,10 +36,12 @@ struct ResumeCommand {
     }
     let objects = try record.objects.map { try described($0, of: record) }
     let plan = try PushPlan(TransferManifest(objects: objects, target: record.device))
+    let coding = try TransferCoding(
+      invocation.arguments, command: "bluehaul resume", objects: objects.count, former: record.link)
     let run = TransferRun(
       plan: plan, device: record.device, options: try TransferOptions.push(invocation.arguments),
       radio: try RadioRequest.sender(
-        invocation, otherwise: record.link["radio"], totalBytes: plan.manifest.totalSize))
+        invocation, otherwise: record.link["radio"], totalBytes: plan.manifest.totalSize), coding: coding)
     try await run.run(invocation)
   }
 

@@ -20,6 +20,18 @@ enum TransferOptions {
   static let attempts = Option(
     "attempts", .count(in: 1...1_000_000), "Connections in a row without progress before giving up (5)")
 
+  static let compress = Option(
+    "compress", .oneOf(Compression.self),
+    "Whether files travel compressed to a receiver that can decode it; auto: those of which the first 256 KiB shrink (auto)"
+  )
+  static let base = Option(
+    "base", .text("OLD"),
+    "The file that the receiver has now: only what changed against it travels, if the receiver proves that it holds it"
+  )
+
+  static let codingSection = CommandDeclaration.Section(
+    title: "Fewer bytes", options: [compress.declaration, base.declaration])
+
   static let section = CommandDeclaration.Section(
     title: "Transfer options",
     options: [
@@ -46,7 +58,10 @@ enum TransferOptions {
 
   private static func haul(_ arguments: ParsedArguments) throws(TransferError) -> HaulConfiguration {
     var configuration = HaulConfiguration()
-    if let size = arguments[segment] { configuration.segmentPower = UInt8(size.trailingZeroBitCount) }
+    if let size = arguments[segment] {
+      configuration.segmentPower = UInt8(size.trailingZeroBitCount)
+      configuration.codedSegmentPower = configuration.segmentPower
+    }
     if let size = arguments[receipts] { configuration.receiptInterval = size }
     if let size = arguments[window] {
       configuration.maximumWindow = size

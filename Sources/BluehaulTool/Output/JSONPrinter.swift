@@ -78,6 +78,7 @@ extension TransferProgress {
       .init("index", .integer(objectIndex)), .init("count", .integer(objectCount)),
       .init("total", .integer(totalBytes)), .init("confirmed", .integer(confirmedBytes)),
       .init("percent", .integer(percent)), .init("resumed_from", .integer(resumedFrom)),
+      .init("stream", .optional(streamBytes)),
       .init("rate", .optional(bytesPerSecond?.rounded())),
       .init("average_rate", .optional(averageBytesPerSecond?.rounded())),
       .init("time_left", .optional(timeRemaining)), .init("ceiling_ratio", .optional(ceilingRatio)),

@@ -37,6 +37,9 @@ enum ProgressLine {
     if progress.resumedFrom > 0 {
       first.append("\(Amounts.bytes(progress.totalBytes - progress.resumedFrom)) of them sent in this run")
     }
+    if let stream = progress.streamBytes, stream < progress.totalBytes - progress.resumedFrom {
+      first.append("as \(Amounts.bytes(stream))")
+    }
     var times: [String] = []
     if let moved = progress.phaseTimes[.transfer] {
       var words = "transfer \(Amounts.time(moved))"

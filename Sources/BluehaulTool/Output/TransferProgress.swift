@@ -17,6 +17,8 @@ struct TransferProgress: Hashable, Sendable {
   var confirmedBytes: Int
   /// What was confirmed before this run began.
   var resumedFrom = 0
+  /// Bytes of the data stream that this run has handed over: fewer than those of the objects where they travel coded.
+  var streamBytes: Int?
   /// Over a window of the last seconds in which data moved.
   var bytesPerSecond: Double?
   /// Bytes of this run over the time in which data moved.

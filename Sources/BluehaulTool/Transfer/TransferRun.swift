@@ -12,6 +12,7 @@ struct TransferRun {
   let device: TransferManifest.Target
   let options: PushOptions
   let radio: RadioRequest
+  var coding = TransferCoding()
 
   /// - Throws: ``Failure`` with the command that goes on, where there is something to go on with.
   func run(_ invocation: Invocation) async throws {
@@ -21,24 +22,26 @@ struct TransferRun {
     let folder = try invocation.environment.stateDirectory()
     let journals = TransferJournal(directory: folder)
     tellChanges(in: journals, printer)
+    let facts = self.radio.journalFacts.merging(coding.facts) { $1 }
     let journal = try PushJournal(
       plan, device: device, in: journals,
-      folder: FileManager.default.currentDirectoryPath, facts: self.radio.journalFacts,
+      folder: FileManager.default.currentDirectoryPath, facts: facts,
       discardsDamaged: options.restarts)
     if let earlier = journal.earlier, !options.restarts { printer.show(.unfinishedBefore(earlier)) }
     let before = options.restarts ? [] : journal.earlier?.objects.map(\.confirmed) ?? []
     let confirmed = PosixMutex(before.reduce(0, Amounts.sum))
     let push = try PushOperation(
-      plan.objects(), transferID: plan.manifest.transferID, to: device.linkTarget(on: radio),
+      plan.objects(compression: coding.compression, base: coding.base?.image.source),
+      transferID: plan.manifest.transferID, to: device.linkTarget(on: radio),
       options: options,
-      record: { [radio = self.radio.journalFacts] durable, facts in
+      record: { [own = facts] durable, facts in
         let all = durable + before.dropFirst(durable.count)
         confirmed.withLock { $0 = all.reduce(0, Amounts.sum) }
-        journal.note(durable: durable, facts: facts.merging(radio) { $1 })
+        journal.note(durable: durable, facts: facts.merging(own) { $1 })
       }, memory: KnownDevices(directory: folder), managerOptions: [CBManagerOptionRadioKey: radio],
       clock: RadioTime(radio.clock))
     do throws(TransferError) {
-      let view = TransferView(plan.manifest)
+      let view = TransferView(plan.manifest, base: coding.base?.path)
       _ = try await push.run(view, on: printer)
     } catch {
       end(journal, error, printer)

@@ -5,26 +5,36 @@ internal import Foundation
 struct TransferView {
   private let names: [String]
   private let sizes: [Int]
+  private let base: String?
   private let ceiling: @Sendable (CarrierKind) -> Double?
   private var carrier: CarrierKind?
   /// What the receiver held of each object when this run came to it.
   private var heldBefore: [Int: Int] = [:]
   private var last: TransferProgress
+  /// How the objects of this run were coded, as far as it was told.
+  private var codings: [Int: StreamCoding] = [:]
   /// Whether the end of this link was told.
   private var isLinkLost = false
 
-  /// - Parameter ceiling: bytes per second that the link can carry at best, where that is known.
+  /// - Parameters:
+  ///   - base: the file that the receiver is thought to hold.
+  ///   - ceiling: bytes per second that the link can carry at best, where that is known.
   init(
-    _ manifest: TransferManifest, ceiling: @escaping @Sendable (CarrierKind) -> Double? = { _ in nil }
+    _ manifest: TransferManifest, base: String? = nil,
+    ceiling: @escaping @Sendable (CarrierKind) -> Double? = { _ in nil }
   ) {
     self.init(
-      manifest.objects.map { ($0.name, Int(clamping: $0.size)) }, ceiling: ceiling)
+      manifest.objects.map { ($0.name, Int(clamping: $0.size)) }, base: base, ceiling: ceiling)
   }
 
   /// - Parameter objects: what is sent, with sizes in bytes.
-  init(_ objects: [(name: String, size: Int)], ceiling: @escaping @Sendable (CarrierKind) -> Double?) {
+  init(
+    _ objects: [(name: String, size: Int)], base: String? = nil,
+    ceiling: @escaping @Sendable (CarrierKind) -> Double?
+  ) {
     names = objects.map(\.name)
     sizes = objects.map(\.size)
+    self.base = base
     self.ceiling = ceiling
     last = TransferProgress(
       phase: .connect, object: names.first ?? "", objectCount: names.count,
@@ -78,6 +88,14 @@ struct TransferView {
   }
 
   private mutating func show(_ state: ProgressState, on printer: any EventPrinter) {
+    let index = state.objectIndex
+    if state.phase == .transfer, codings[index] != state.coding {
+      let isFirst = codings[index] == nil
+      codings[index] = state.coding
+      if !isFirst || base != nil || state.coding != .uncoded {
+        printer.show(.coding(state.coding, of: state.objectName, base: base))
+      }
+    }
     last = progress(state)
     printer.show(last)
   }
@@ -90,6 +108,7 @@ struct TransferView {
       objectCount: names.count, totalBytes: sizes.reduce(0, +),
       confirmedBytes: before + min(Int(clamping: state.confirmedBytes), sizes[index]))
     progress.resumedFrom = heldBefore.values.reduce(0, +)
+    progress.streamBytes = Int(clamping: state.streamBytes)
     progress.bytesPerSecond = state.bytesPerSecond
     progress.averageBytesPerSecond = state.averageBytesPerSecond
     if let rate = state.bytesPerSecond, rate > 0, state.phase == .transfer {

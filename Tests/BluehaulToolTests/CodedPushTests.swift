@@ -1,0 +1,186 @@
+import BulkTransfer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BluehaulTool
+
+extension WholeRuns {
+  @Suite struct CodedPushTests {
+    /// The last value of a member of `progress`.
+    static func last(_ member: String, in run: ToolRun) -> Double? {
+      for line in run.lines.reversed() {
+        guard let json = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+          json["event"] as? String == "progress"
+        else { continue }
+        return json[member] as? Double
+      }
+      return nil
+    }
+
+    /// How long octets moved, on the clock of the link.
+    static func transferTime(_ run: ToolRun) -> Double? {
+      for line in run.lines.reversed() {
+        guard let json = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+          json["event"] as? String == "progress", let times = json["phase_times"] as? [String: Double]
+        else { continue }
+        return times["transfer"]
+      }
+      return nil
+    }
+
+    static func codings(_ run: ToolRun) -> [String] {
+      run.lines.compactMap { line in
+        let json = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        return json?["event"] as? String == "coding" ? json?["coding"] as? String : nil
+      }
+    }
+
+    @Test(
+      "what travels compressed is fewer bytes and the same file",
+      arguments: ["auto", "always", "never", nil], ["gatt", "l2cap"])
+    func compress(choice: String?, via: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 200_000)
+      let receiver = await bench.receiver()
+      let push = await bench.run(
+        ["push", "--json", file, "--to", "bench-1", "--via", via] + (choice.map { ["--compress", $0] } ?? []))
+      #expect(push.code == .success, "\(push.errors)")
+      try Documentation.check(push.lines)
+      _ = await receiver.stop()
+      #expect(try bench.contents("in/fw.bin") == bench.contents("fw.bin"))
+      let stream = try #require(Self.last("stream", in: push))
+      #expect(Self.codings(push) == (choice == "never" ? [] : ["compressed"]))
+      #expect(choice == "never" ? stream > 200_000 : stream < 180_000)
+      #expect(Self.last("confirmed", in: push) == 200_000)
+    }
+
+    @Test("the segment size shows: smaller ones are more bytes")
+    func segment() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 200_000)
+      let receiver = await bench.receiver("--if-exists", "number")
+      var streams: [Double] = []
+      for (index, size) in ["64KiB", "16KiB", "4KiB"].enumerated() {
+        let push = await bench.run(
+          "push", "--json", file, "--to", "bench-1", "--name", "\(index).bin", "--segment", size)
+        #expect(push.code == .success, "\(push.errors)")
+        streams.append(try #require(Self.last("stream", in: push)))
+      }
+      _ = await receiver.stop()
+      #expect(streams == streams.sorted() && Set(streams).count == 3)
+    }
+
+    @Test("what does not shrink travels as it is")
+    func noise() async throws {
+      let bench = try Bench()
+      var random = SystemRandomNumberGenerator()
+      let bytes = Data((0..<100_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+      let file = "\(bench.folder)/noise.bin"
+      try bytes.write(to: URL(filePath: file))
+      let receiver = await bench.receiver("--if-exists", "replace")
+      let auto = await bench.run("push", "--json", file, "--to", "bench-1")
+      #expect(Self.codings(auto) == [])
+      let other = "\(bench.folder)/more.bin"
+      try (bytes + [1]).write(to: URL(filePath: other))
+      let always = await bench.run("push", "--json", other, "--to", "bench-1", "--compress", "always")
+      #expect(Self.codings(always) == ["compressed"])
+      _ = await receiver.stop()
+      for push in [auto, always] {
+        #expect(push.code == .success, "\(push.errors)")
+        let stream = try #require(Self.last("stream", in: push))
+        #expect(stream < 100_000 * 1.002)
+      }
+      #expect(try bench.contents("in/more.bin") == bytes + [1])
+    }
+
+    /// A file and a newer version of it.
+    private func versions(_ bench: Bench, size: Int = 200_000) throws -> (old: String, new: String) {
+      let old = try bench.file("old.bin", size: size)
+      var bytes = try bench.contents("old.bin")
+      for place in [100, size / 3, size - 40] {
+        bytes.replaceSubrange(place..<(place + 12), with: Data("version 2.0!".utf8))
+      }
+      bytes.insert(contentsOf: Data(repeating: 0x42, count: 60), at: size / 2)
+      let new = "\(bench.folder)/new.bin"
+      try bytes.write(to: URL(filePath: new))
+      return (old, new)
+    }
+
+    @Test(
+      "with a base only what changed travels, and an update replaces its base", arguments: ["gatt", "l2cap"])
+    func base(via: String) async throws {
+      let bench = try Bench()
+      let (old, new) = try versions(bench, size: 240_000)
+      let receiver = await bench.receiver("--if-exists", "replace")
+      let first = await bench.run(
+        "push", "--json", old, "--to", "bench-1", "--name", "fw.bin", "--compress", "never", "--via", via)
+      #expect(first.code == .success, "\(first.errors)")
+      let second = await bench.run(
+        "push", "--json", new, "--to", "bench-1", "--name", "fw.bin", "--base", old, "--via", via)
+      #expect(second.code == .success, "\(second.errors)")
+      try Documentation.check(second.lines)
+      _ = await receiver.stop()
+      #expect(try bench.contents("in/fw.bin") == bench.contents("new.bin"))
+      #expect(try bench.names(in: "in") == ["fw.bin"])
+      #expect(Self.codings(second) == ["changes"])
+      let stream = try #require(Self.last("stream", in: second))
+      #expect(stream < 500)
+      let (whole, changes) = (try #require(Self.transferTime(first)), try #require(Self.transferTime(second)))
+      #expect(whole / changes >= 20)
+    }
+
+    @Test("a base that the receiver does not hold is said, and the whole file goes")
+    func missingBase() async throws {
+      let bench = try Bench()
+      let (old, new) = try versions(bench)
+      let receiver = await bench.receiver()
+      let push = await bench.run("push", new, "--to", "bench-1", "--base", old)
+      #expect(push.code == .success, "\(push.errors)")
+      #expect(push.lines.contains { $0.hasPrefix("the receiver does not hold ") })
+      _ = await receiver.stop()
+      #expect(try bench.contents("in/new.bin") == bench.contents("new.bin"))
+    }
+
+    @Test("what goes on goes on with the base of before")
+    func resumed() async throws {
+      let bench = try Bench()
+      let (old, new) = try versions(bench)
+      let receiver = await bench.receiver()
+      #expect(await bench.run("push", old, "--to", "bench-1").code == .success)
+      let interrupts = Interrupts(exit: {})
+      let output = MemorySink { text in
+        if text.contains("\"event\":\"carrier\""), !interrupts.happened { interrupts.raise() }
+      }
+      let push = await bench.run(
+        "push", "--json", new, "--to", "bench-1", "--base", old, output: output, interrupts: interrupts)
+      #expect(push.code == .interrupted)
+      let again = await bench.run("resume", "--json")
+      #expect(again.code == .success, "\(again.errors)")
+      #expect(Self.codings(again) == ["changes"])
+      _ = await receiver.stop()
+      #expect(try bench.contents("in/new.bin") == bench.contents("new.bin"))
+    }
+
+    @Test(
+      "what contradicts itself is refused",
+      arguments: [
+        "--base fw.bin --compress never fw.bin", "--base fw.bin fw.bin fw.bin", "--compress maybe fw.bin",
+      ])
+    func usage(words: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 1000)
+      let words = words.split(separator: " ").map { $0 == "fw.bin" ? file : String($0) }
+      let push = await bench.run(["push", "--to", "bench-1"] + words)
+      #expect(push.code == .usage)
+    }
+
+    @Test("a base that cannot be read ends the push before anything happens")
+    func unreadable() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 1000)
+      let push = await bench.run("push", file, "--to", "bench-1", "--base", "\(bench.folder)/nothing.bin")
+      #expect(push.code == .badFile)
+    }
+  }
+}
