@@ -77,6 +77,9 @@ for name in [
     .library(name: "BlueZRadio", targets: ["BlueZRadio"]),
     .library(name: "DBus", targets: ["DBus"]),
     .executable(name: "bluehaul", targets: ["bluehaul"]),
+    // For Benchmarks, a package of its own.
+    .library(name: "BluehaulTool", targets: ["BluehaulTool"]),
+    .library(name: "Locking", targets: ["Locking"]),
   ]
   targets += [
     .target(name: "CLinux"),

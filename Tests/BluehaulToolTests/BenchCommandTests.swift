@@ -16,6 +16,7 @@ extension WholeRuns {
       var goodput: Double?
       var ceiling: Double?
       var ratio: Double?
+      var transfer_ratio: Double?
       var breakdown: [String: Double?]?
       var packets: Int?
       var repetitions: Int?
@@ -41,6 +42,8 @@ extension WholeRuns {
       #expect(abs(goodput * seconds - 262_144) < 1)
       let ceiling = try #require(result.ceiling)
       #expect(try #require(result.ratio) == goodput / ceiling)
+      let transferRatio = try #require(result.transfer_ratio)
+      #expect(transferRatio > 0.95 && transferRatio <= 1)
       #expect(goodput < ceiling && goodput > 0.7 * ceiling)
       let breakdown = try #require(result.breakdown).compactMapValues(\.self)
       #expect(abs(breakdown.values.reduce(0, +) - seconds) < 1e-6)
@@ -99,7 +102,10 @@ extension WholeRuns {
       let table = try String(decoding: #require(folder.contents("table.csv")), as: UTF8.self)
       let rows = table.split(separator: "\r\n")
       #expect(rows.count == 5)
-      #expect(rows[0].hasPrefix("via,link,interval,phy,bytes,seconds,goodput,ceiling,ratio,air,interval,"))
+      #expect(
+        rows[0].hasPrefix(
+          "via,link,interval,phy,bytes,seconds,goodput,ceiling,ratio,transfer_seconds,transfer_ratio,air,interval,"
+        ))
       #expect(rows[1].hasPrefix("gatt,\"phy=1M,mtu=247,dle=251,interval=15\",15,1M,32768,"))
       let drawing = try String(decoding: #require(folder.contents("sweep.svg")), as: UTF8.self)
       for text in ["GATT, phy 1M", "GATT, phy 2M, ceiling", "connection interval in ms", "kB/s"] {

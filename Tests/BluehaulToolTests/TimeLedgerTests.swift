@@ -45,6 +45,8 @@ import VirtualRadio
     #expect(breakdown.verification == .milliseconds(48))
     #expect(ledger.duration == .milliseconds(1600))
     #expect(ledger.carried?.packets == 37)
+    // From 160 ms to 1650 ms, less the 100 ms without a link.
+    #expect(ledger.transfer == .milliseconds(1390))
     #expect(breakdown.parts.reduce(.zero) { $0 + ($1.time ?? .zero) } == ledger.duration)
     #expect(ledger.points.last == TimeLedger.Point(time: .milliseconds(1600), received: 300))
   }

@@ -37,22 +37,43 @@ struct BenchPlot {
 
   /// Arrivals in equal steps of time, as rates in the middle of each.
   static func rates(_ result: BenchResult) -> [(x: Double, y: Double)] {
-    let total = result.duration / .seconds(1)
-    guard total > 0, let last = result.points.last else { return [] }
-    let step = total / Double(steps)
-    var rates: [(x: Double, y: Double)] = []
-    var next = result.points.startIndex
-    var (before, now) = (UInt64(0), UInt64(0))
-    for number in 1...steps {
-      while next < result.points.endIndex, result.points[next].time / .seconds(1) <= step * Double(number) {
-        now = result.points[next].received
-        next += 1
-      }
-      rates.append((step * (Double(number) - 0.5), Double(now - before) / step / 1000))
-      if now == last.received { break }
-      before = now
+    let end = result.points.last.map { $0.time / .seconds(1) } ?? 0
+    guard end > 0 else { return [] }
+    let step = end / Double(steps)
+    var arrivals = Arrivals(result.points)
+    var before = 0.0
+    return (1...steps).map { number in
+      let now = arrivals.octets(at: step * Double(number))
+      defer { before = now }
+      return (step * (Double(number) - 0.5), (now - before) / step / 1000)
     }
-    return rates
+  }
+
+  /// What has arrived at a moment: between two receipts, which tell it in leaps, evenly.
+  private struct Arrivals {
+    private let points: [TimeLedger.Point]
+    private var next = 0
+
+    init(_ points: [TimeLedger.Point]) {
+      // Only where more has arrived is there something to tell; the first octets are on their way since the last word of their absence.
+      var news: [TimeLedger.Point] = []
+      for point in points {
+        if point.received == 0, news.last?.received == 0 { news.removeLast() }
+        if news.last.map({ $0.received < point.received }) ?? true { news.append(point) }
+      }
+      self.points = news
+    }
+
+    /// To be asked in order of time.
+    mutating func octets(at seconds: Double) -> Double {
+      while next < points.count, points[next].time / .seconds(1) <= seconds { next += 1 }
+      guard next > 0 else { return 0 }
+      let before = points[next - 1]
+      guard next < points.count else { return Double(before.received) }
+      let after = points[next]
+      let share = (seconds - before.time / .seconds(1)) / ((after.time - before.time) / .seconds(1))
+      return Double(before.received) + share * Double(after.received - before.received)
+    }
   }
 
   private var sweep: LineChart {

@@ -76,7 +76,8 @@ struct BenchRun: Sendable {
         advice: "give another --seed, or remove \(Self.objectName) there")
     }
     return BenchResult(
-      carrier: carrier, link: link, size: size, duration: duration, breakdown: ledger.breakdown,
+      carrier: carrier, link: link, size: size, duration: duration, transfer: ledger.transfer,
+      breakdown: ledger.breakdown,
       carried: ledger.carried, points: ledger.points)
   }
 }
@@ -89,6 +90,8 @@ struct BenchResult: Sendable {
   let size: Int
   /// From the first octet of the session to the receiver's last word.
   let duration: Duration
+  /// The part of it in which data was under way.
+  let transfer: Duration
   let breakdown: TimeLedger.Breakdown
   let carried: LinkUsage?
   let points: [TimeLedger.Point]
@@ -100,6 +103,12 @@ struct BenchResult: Sendable {
 
   /// Bytes per second at best.
   var ceiling: Double? { link.map { RadioOptions.ceiling(of: $0, carrier) } }
+
+  /// The ratio without handshake and verification.
+  var transferRatio: Double? {
+    guard let ceiling, ceiling > 0, transfer > .zero else { return nil }
+    return Double(size) / (transfer / .seconds(1)) / ceiling
+  }
 
   var ratio: Double? { ceiling.flatMap { $0 > 0 ? goodput / $0 : nil } }
 }
@@ -122,6 +131,11 @@ extension Report {
       lines.append(
         "    \(padding)\(share) %  \(Amounts.decimal(time / .seconds(1), digits: 3)) s  \(part.title)")
     }
+    if let ratio = result.transferRatio {
+      lines.append(
+        "  data:    \(Amounts.decimal(result.transfer / .seconds(1), digits: 3)) s, \(Amounts.ratio(ratio)) of the ceiling, without handshake and verification"
+      )
+    }
     if let carried = result.carried {
       lines.append(
         "  packets: \(carried.packets) with data, \(carried.repetitions) of them sent again; \(carried.octets) octets"
@@ -137,6 +151,8 @@ extension Report {
       .init("bytes", .integer(result.size)), .init("seconds", .number(result.duration / .seconds(1))),
       .init("goodput", .number(result.goodput)), .init("ceiling", .optional(result.ceiling)),
       .init("ratio", .optional(result.ratio)),
+      .init("transfer_seconds", .number(result.transfer / .seconds(1))),
+      .init("transfer_ratio", .optional(result.transferRatio)),
       .init(
         "breakdown",
         .object(
@@ -156,7 +172,10 @@ extension BenchResult {
     let parts = results.first?.breakdown.parts.map(\.name) ?? []
     let keys = results.first?.varied.map(\.key) ?? []
     var rows = [
-      ["via", "link"] + keys + ["bytes", "seconds", "goodput", "ceiling", "ratio"] + parts
+      ["via", "link"] + keys + [
+        "bytes", "seconds", "goodput", "ceiling", "ratio", "transfer_seconds", "transfer_ratio",
+      ]
+        + parts
         + ["packets", "repetitions", "octets"]
     ]
     for result in results {
@@ -164,7 +183,9 @@ extension BenchResult {
       rows.append(
         [result.carrier.rawValue, result.link.map { "\($0)" } ?? ""] + result.varied.map(\.value)
           + ["\(result.size)", "\(result.duration / .seconds(1))", "\(result.goodput)"]
-          + [result.ceiling, result.ratio].map { $0.map { "\($0)" } ?? "" } + times
+          + [result.ceiling, result.ratio, result.transfer / .seconds(1), result.transferRatio].map {
+            $0.map { "\($0)" } ?? ""
+          } + times
           + [result.carried?.packets, result.carried?.repetitions, result.carried?.octets].map {
             $0.map { "\($0)" } ?? ""
           })

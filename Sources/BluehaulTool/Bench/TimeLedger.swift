@@ -50,6 +50,8 @@ struct TimeLedger: Sendable {
   private(set) var points: [Point] = []
   /// From the first octet of the session to the receiver's last word; nil before.
   private(set) var duration: Duration?
+  /// The part of it in which the object's data was under way: without handshake, verification and lost links.
+  private(set) var transfer: Duration = .zero
   /// What the link has carried for it; nil where the link does not tell.
   private(set) var carried: LinkUsage?
 
@@ -82,6 +84,10 @@ struct TimeLedger: Sendable {
   private mutating func account(usage: LinkUsage?, now: Duration) {
     guard let last else { return }
     var left = now - last.at
+    switch last.hold {
+    case .carrier, .receipts, .storage: transfer += left
+    case .link, .agreement, .verification, .farewell: break
+    }
     if let usage, let before = last.usage {
       let spent = usage - before
       breakdown.air = (breakdown.air ?? .zero) + spent.air
