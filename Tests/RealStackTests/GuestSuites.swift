@@ -33,6 +33,7 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
       ("HostRadioProgramTests/writeFlowControl", 2),
       ("HostRadioProgramTests/channel", 2),
       ("HostRadioProgramTests/severalPeripherals", 4),
+      ("HostRadioProgramTests/reconnect", 2),
       ("HostRadioRestorationTests/aCentralThatIsKilledGoesOn", 2),
       ("HostRadioRestorationTests/aPeripheralThatIsKilledGoesOn", 2),
     ].map { test, controllers in

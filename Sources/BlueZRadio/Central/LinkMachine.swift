@@ -50,6 +50,8 @@ struct LinkMachine: Sendable {
     case connecting
     /// Between two calls.
     case pausing(until: Duration)
+    /// There was a link before it was wanted: another program may have ended it already.
+    case joining(until: Duration)
     case up
     /// Until the daemon has undone what was wanted.
     case ending(until: Duration)
@@ -57,6 +59,8 @@ struct LinkMachine: Sendable {
 
   /// How long the daemon may take to end a link: it waits 2 s for others by itself.
   static let endLimit = Duration.seconds(6)
+  /// The daemon ends a link 2 to 3 s after it was told to, and says nothing of it until then: one that has stood for so long will stay.
+  static let joinTime = Duration.milliseconds(3500)
   private static let shortestPause = Duration.milliseconds(100)
   private static let longestPause = Duration.seconds(5)
 
@@ -81,7 +85,7 @@ struct LinkMachine: Sendable {
     case .pausing:
       phase = .idle
       return []
-    case .connecting, .up: return end(now)
+    case .connecting, .joining, .up: return end(now)
     }
   }
 
@@ -89,7 +93,9 @@ struct LinkMachine: Sendable {
     self.device = device
     switch (phase, device) {
     case (.searching, .apart), (.searching, .linked): return [.stopSearch] + next(now)
-    case (.connecting, .linked), (.pausing, .linked), (.pausing, .absent): return next(now)
+    case (.connecting, .linked), (.pausing, .linked), (.pausing, .absent), (.joining, .apart),
+      (.joining, .absent):
+      return next(now)
     case (.up, .apart), (.up, .absent):
       phase = .idle
       isWanted = false
@@ -128,6 +134,7 @@ struct LinkMachine: Sendable {
   mutating func tick(now: Duration) -> [Action] {
     switch phase {
     case .pausing(let until) where now >= until: return next(now)
+    case .joining(let until) where now >= until: return up()
     case .ending(let until) where now >= until:
       // The daemon does not come to an end: what it still says of that attempt counts no more.
       forgetCalls()
@@ -163,11 +170,17 @@ struct LinkMachine: Sendable {
       round += 1
       isConnecting = true
       return [.connect(round: round)]
-    case .linked:
-      phase = .up
-      failures = 0
-      return [.up]
+    case .linked where phase == .idle:
+      phase = .joining(until: now + Self.joinTime)
+      return [.wake(at: now + Self.joinTime)]
+    case .linked: return up()
     }
+  }
+
+  private mutating func up() -> [Action] {
+    phase = .up
+    failures = 0
+    return [.up]
   }
 
   private mutating func end(_ now: Duration) -> [Action] {

@@ -65,6 +65,44 @@ struct LinkMachineTests {
     #expect(script.news() == ["stopSearch", isLinked ? "up" : "connect"])
   }
 
+  @Test("a link that is there already counts once it has stood longer than the daemon takes to end one")
+  func join() {
+    var script = Script()
+    script.device(.linked)
+    script.want()
+    #expect(script.news() == ["wake"])
+    script.run { $0.tick(now: $1 + LinkMachine.joinTime - .milliseconds(1)) }
+    #expect(script.news() == [])
+    script.wake()
+    #expect(script.news() == ["up"])
+  }
+
+  @Test("a link that another program was ending is made anew, without a word", arguments: [false, true])
+  func joinTooLate(isGone: Bool) {
+    var script = Script()
+    script.device(.linked)
+    script.want()
+    script.device(isGone ? .absent : .apart)
+    #expect(script.news() == ["wake", isGone ? "startSearch" : "connect"])
+    // The timer of the other link is nothing to this one.
+    script.wake()
+    #expect(script.news() == [])
+    script.device(.linked)
+    #expect(script.log.last == .up)
+  }
+
+  @Test("a wish for a link that is there already is withdrawn: the link ends")
+  func joinCancelled() {
+    var script = Script()
+    script.device(.linked)
+    script.want()
+    script.want(false)
+    #expect(script.news() == ["wake", "disconnect", "wake"])
+    script.device(.apart)
+    script.disconnectEnds()
+    #expect(script.machine.phase == .idle)
+  }
+
   @Test("a failed call is made again and again, at intervals that are bounded")
   func noTimeLimit() {
     var script = Script()
@@ -166,11 +204,12 @@ struct LinkMachineTests {
   @Test("a lost link is told once, and nobody wants it any more", arguments: [false, true])
   func loss(isGone: Bool) {
     var script = Script()
-    script.device(.linked)
+    script.device(.apart)
     script.want()
+    script.device(.linked)
     script.device(isGone ? .absent : .apart)
     script.device(.absent)
-    #expect(script.news() == ["up", "down"])
+    #expect(script.news() == ["connect", "up", "down"])
     #expect(!script.machine.isWanted)
   }
 
