@@ -23,7 +23,7 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
       GuestSuites(name: "server", tests: ["GuestTests.ServerTests"]),
       GuestSuites(name: "links", tests: ["RadioContractTests.ConnectionTests"], controllers: 3),
       GuestSuites(name: "tool", tests: ["push", "name"].map { "GuestTests.ToolTests/\($0)" }),
-      GuestSuites(name: "tool looks", tests: ["later", "beside"].map { "GuestTests.ToolLookTests/\($0)" }),
+      GuestSuites(name: "tool looks", tests: ["GuestTests.ToolLookTests"]),
     ]
     // Programs each: what the adapters remember of each other from earlier ones is in the way of a scan.
     + [

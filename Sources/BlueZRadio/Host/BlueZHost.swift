@@ -40,8 +40,9 @@ final class BlueZHost: @unchecked Sendable {
   private var isLoaded = false
   private var hasSeenDaemon = false
   private var hasHadAdapter = false
-  /// A daemon that has just come back has not told of its adapters yet.
+  /// The adapter has just gone, and may be back in a moment.
   private var isSettling = false
+  private var settlings = 0
   /// Counts lives of the connection and of the daemon, so that late answers are known as such.
   private var life = 0
   private var attempts = 0
@@ -255,15 +256,16 @@ final class BlueZHost: @unchecked Sendable {
     load()
   }
 
-  /// bluetoothd answers before it has asked the kernel for its adapters: the one that is missing from a new daemon's objects counts as lost
-  /// only after this time.
+  /// bluetoothd takes its adapters back before it ends in order, and answers before it has asked the kernel for them when it begins: an adapter
+  /// that was there counts as lost only after this time.
   static let settleTime = Duration.seconds(10)
 
   private func settle() {
     isSettling = true
-    let owner = owner
+    settlings += 1
+    let number = settlings
     after(Self.settleTime) { [weak self] in
-      guard let self, owner == self.owner, isSettling else { return }
+      guard let self, number == settlings, isSettling else { return }
       isSettling = false
       if isLoaded { look() }
     }
@@ -360,7 +362,10 @@ final class BlueZHost: @unchecked Sendable {
 
   private func apply(_ change: ObjectChange) {
     for change in store.apply(change) {
-      if case .removed(let path, BlueZ.adapter, _) = change, path == adapter.path { adapter.forget() }
+      if case .removed(let path, BlueZ.adapter, _) = change, path == adapter.path {
+        adapter.forget()
+        settle()
+      }
       look()
       for observer in observers { observer.object?.objectChanged(change) }
     }

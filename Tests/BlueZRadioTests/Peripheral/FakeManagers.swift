@@ -76,6 +76,11 @@ final class FakeManagers: Sendable {
     announce("Powered", BlueZ.adapter, Self.adapter)
   }
 
+  /// Takes the adapter away, as a daemon does before it ends in order.
+  func removeAdapter() { state.withLock { $0.exports.removeValue(forKey: Self.adapter) }?.remove() }
+
+  func restoreAdapter() async throws { try await export([adapterInterface] + managers, at: Self.adapter) }
+
   func setConnected(_ isConnected: Bool) {
     state.withLock { $0.isConnected = isConnected }
     announce("Connected", BlueZ.device, Self.device)

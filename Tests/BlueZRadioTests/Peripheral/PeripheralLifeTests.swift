@@ -74,4 +74,31 @@ struct PeripheralLifeTests {
     rig.peripheral.startAdvertising(Advertisement())
     #expect(try await daemon.calls.next().member == "RegisterAdvertisement")
   }
+
+  @Test("A daemon that ends in order takes its adapter back first: that is a restart like any other")
+  func ending() async throws {
+    let rig = try await PeripheralRig()
+    rig.daemon.removeAdapter()
+    await rig.expectNext(.resetting)
+    await rig.daemon.stop()
+    rig.clock.advance(by: BlueZHost.settleTime + .seconds(20))
+    let daemon = try await FakeManagers(rig.bus)
+    await rig.expectNext(.poweredOn)
+    withExtendedLifetime(daemon) {}
+  }
+
+  @Test("An adapter that goes may come back within ten seconds; then it is lost", arguments: [true, false])
+  func unplugged(comesBack: Bool) async throws {
+    let rig = try await PeripheralRig()
+    rig.daemon.removeAdapter()
+    await rig.expectNext(.resetting)
+    rig.clock.advance(by: BlueZHost.settleTime - .milliseconds(1))
+    #expect(rig.peripheral.adapterState == .resetting)
+    if comesBack {
+      try await rig.daemon.restoreAdapter()
+      await rig.expectNext(.poweredOn)
+    }
+    rig.clock.advance(by: .milliseconds(1))
+    if comesBack { try await rig.expectNothing() } else { await rig.expectNext(.unsupported) }
+  }
 }

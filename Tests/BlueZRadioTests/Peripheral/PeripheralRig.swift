@@ -37,6 +37,15 @@ final class PeripheralRig: Sendable {
     }
   }
 
+  /// Expects that state as the next event of all.
+  func expectNext(_ state: AdapterState, sourceLocation: SourceLocation = #_sourceLocation) async {
+    let event = try? await events.next(sourceLocation: sourceLocation)
+    guard case .adapterStateChanged(state)? = event else {
+      Issue.record("there was another event: \(String(describing: event))", sourceLocation: sourceLocation)
+      return
+    }
+  }
+
   /// A published service: its application, and what it has told the daemon of it.
   struct Published: Sendable {
     let client: String
