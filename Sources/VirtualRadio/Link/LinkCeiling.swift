@@ -183,68 +183,67 @@ extension LinkCeiling {
 
 /// How many packets of a full queue get through in a connection event with loss, as an expectation.
 private struct LossChain {
-  /// What both sides have seen at the start of a pair.
-  private struct PairState: Hashable {
+  /// What both sides have seen at the start of a pair: a sum of these.
+  private enum Seen {
     /// The last packet that the peripheral (the central) received was invalid.
-    var isPeripheralWarned = false
-    var isCentralWarned = false
+    static let peripheralWarned = 1
+    static let centralWarned = 2
     /// The peripheral has the packet already; only its acknowledgement was lost.
-    var isReceived = false
+    static let received = 4
+    static let all = 0..<8
+  }
 
-    /// All of them, always in this order: sums of fractions depend on it.
-    static let all = [false, true].flatMap { first in
-      [false, true].flatMap { second in
-        [false, true].map {
-          PairState(isPeripheralWarned: first, isCentralWarned: second, isReceived: $0)
-        }
-      }
-    }
+  /// One event, as an expectation.
+  private struct Event {
+    /// Packets acknowledged.
+    var progress = 0.0
+    /// How probable it is that it ends with a packet received and not acknowledged.
+    var endsReceived = 0.0
   }
 
   /// Packets acknowledged in one event.
-  private(set) var progress = 0.0
-  private let errorRate: Double
-  private let pairs: Int
+  let progress: Double
 
   init(errorRate: Double, pairs: Int) {
-    self.errorRate = errorRate
-    self.pairs = pairs
-    // An event may start with a packet that the one before has delivered; that settles within a few events.
-    var received = 0.0
-    for _ in 0..<20 { received = runEvent(startingReceived: received) }
+    guard pairs > 0 else {
+      progress = 0
+      return
+    }
+    // An event may start with a packet that the one before has delivered. What an event does is linear in how probable that is,
+    // and in the long run it ends as probably so as it has started.
+    let fresh = Self.event(of: pairs, startingWith: 0, errorRate)
+    let delivered = Self.event(of: pairs, startingWith: Seen.received, errorRate)
+    let share = fresh.endsReceived / (1 - delivered.endsReceived + fresh.endsReceived)
+    progress = (1 - share) * fresh.progress + share * delivered.progress
   }
 
-  /// Sets the progress; returns how probable it is that the event ends with a packet received and not acknowledged.
-  private mutating func runEvent(startingReceived received: Double) -> Double {
-    var open = [PairState(): 1 - received, PairState(isReceived: true): received]
-    var closedReceived = 0.0
-    progress = 0
+  private static func event(of pairs: Int, startingWith state: Int, _ errorRate: Double) -> Event {
+    var event = Event()
+    var open = [Double](repeating: 0, count: Seen.all.count)
+    open[state] = 1
     for _ in 0..<pairs {
-      var next: [PairState: Double] = [:]
-      for state in PairState.all {
-        guard let probability = open[state] else { continue }
+      var next = [Double](repeating: 0, count: Seen.all.count)
+      for state in Seen.all where open[state] > 0 {
         for isLost in [false, true] {
-          let share = probability * (isLost ? errorRate : 1 - errorRate)
-          let isReceived = state.isReceived || !isLost
-          if isLost, state.isPeripheralWarned {
-            closedReceived += isReceived ? share : 0
+          let share = open[state] * (isLost ? errorRate : 1 - errorRate)
+          let received = isLost ? state & Seen.received : Seen.received
+          if isLost, state & Seen.peripheralWarned != 0 {
+            event.endsReceived += received != 0 ? share : 0
             continue
           }
-          next[PairState(isPeripheralWarned: isLost), default: 0] += share * (1 - errorRate)
-          if isReceived { progress += share * (1 - errorRate) }
-          if state.isCentralWarned {
-            closedReceived += isReceived ? share * errorRate : 0
+          let warned = isLost ? Seen.peripheralWarned : 0
+          next[warned] += share * (1 - errorRate)
+          if received != 0 { event.progress += share * (1 - errorRate) }
+          if state & Seen.centralWarned != 0 {
+            event.endsReceived += received != 0 ? share * errorRate : 0
           } else {
-            let unanswered = PairState(
-              isPeripheralWarned: isLost, isCentralWarned: true, isReceived: isReceived)
-            next[unanswered, default: 0] += share * errorRate
+            next[warned | Seen.centralWarned | received] += share * errorRate
           }
         }
       }
       open = next
     }
-    return PairState.all.reduce(closedReceived) { sum, state in
-      sum + (state.isReceived ? open[state] ?? 0 : 0)
-    }
+    for state in Seen.all where state & Seen.received != 0 { event.endsReceived += open[state] }
+    return event
   }
 }
