@@ -1,7 +1,7 @@
 internal import CZstd
 internal import Foundation
 
-/// Compresses segments with libzstd, each into a frame of its own; owns the library's context.
+/// Compresses segments with libzstd, each into a frame of its own with the checksum of its contents; owns the library's context.
 ///
 /// The context is made at the first use and keeps the memory of the largest frame so far.
 @safe struct ZstdEncoder: ~Copyable {
@@ -31,6 +31,9 @@ internal import Foundation
           if ZSTD_isError(code) == 0 {
             code = unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)
           }
+          if ZSTD_isError(code) == 0 {
+            code = unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)
+          }
           if ZSTD_isError(code) == 0, hasPrefix {
             code = unsafe ZSTD_CCtx_refPrefix(context, prefix.baseAddress, prefix.count)
           }
@@ -48,7 +51,8 @@ internal import Foundation
 
 /// Decompresses frames that a peer has sent, each into as many octets as it has to have; owns the library's context.
 ///
-/// A frame is decoded in one go into memory of the stated size, whatever it declares itself: it can fail, and cannot grow.
+/// A frame is decoded in one go into memory of the stated size, whatever it declares itself: it can fail, and cannot grow. Only frames
+/// with a checksum of their contents are decoded: so what comes out is what went in, whatever has become of the prefix meanwhile.
 @safe struct ZstdDecoder: ~Copyable {
   /// Freed in `deinit`.
   private var context: OpaquePointer?
@@ -57,13 +61,19 @@ internal import Foundation
 
   deinit { unsafe ZSTD_freeDCtx(context) }
 
+  /// Octets that the library holds for the context.
+  var memory: Int { unsafe ZSTD_sizeof_DCtx(context) }
+
   /// Decompresses one frame.
   ///
   /// - Parameters:
   ///   - count: octets that have to come out.
   ///   - prefix: what the encoder had as prefix.
-  /// - Throws: `undecodable` if the octets are not exactly one frame, or give anything but `count` octets.
+  /// - Throws: `undecodable` if the octets are not exactly one frame, give anything but `count` octets, or others than were encoded.
   mutating func decode(_ frame: Data, count: Int, prefix: Data) throws(TransferError) -> Data {
+    guard count >= 0, Self.hasChecksum(frame) else {
+      throw .undecodable(frame, count, "they are no frame with a checksum")
+    }
     if unsafe context == nil { unsafe context = ZSTD_createDCtx() }
     guard let context = unsafe context else { throw .coder("has no memory for a context") }
     var bytes = Data(count: count)
@@ -89,15 +99,28 @@ internal import Foundation
       let why =
         ZSTD_isError(result) != 0
         ? unsafe String(cString: ZSTD_getErrorName(result)) : "it is not one frame of that size"
-      throw TransferError(
-        .undecodable, "\(frame.count) coded bytes do not give \(count) bytes: \(why)",
-        advice: "send it without compression and without a base")
+      throw .undecodable(frame, count, why)
     }
     return bytes
+  }
+
+  /// Whether the octets begin as a frame whose descriptor states a checksum (RFC 8878, section 3.1.1).
+  ///
+  /// The library would also take frames without, and those of the formats that were before the standard.
+  private static func hasChecksum(_ frame: Data) -> Bool {
+    let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
+    guard frame.starts(with: magic), let descriptor = frame.dropFirst(magic.count).first else { return false }
+    return descriptor & 1 << 2 != 0
   }
 }
 
 extension TransferError {
+  fileprivate static func undecodable(_ frame: Data, _ count: Int, _ why: String) -> TransferError {
+    TransferError(
+      .undecodable, "\(frame.count) coded bytes do not give \(count) bytes: \(why)",
+      advice: "send it without compression and without a base")
+  }
+
   fileprivate static func coder(_ what: String) -> TransferError {
     TransferError(.outOfMemory, "libzstd \(what)", advice: "free some memory, or send without compression")
   }

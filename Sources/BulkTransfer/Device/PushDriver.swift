@@ -39,6 +39,7 @@ final class PushDriver: @unchecked Sendable {
   /// The carrier did not take all there was: look again at this time, in case its ready signal never comes.
   private var lookAgain: Duration?
   private var meter: ProgressMeter?
+  private var coding: CodingStanding?
   private var verified = 0
   /// Objects of which the device has said in this run where they stand.
   private var accepted = 0
@@ -162,7 +163,8 @@ final class PushDriver: @unchecked Sendable {
       session = try SenderSession(
         objects: objects.map(\.object), first: verified, transfer: transfer,
         sessionNumber: .random(in: 1 ... .max),
-        configuration: options.haul, discardsStored: options.restarts, accepted: accepted, meter: meter,
+        configuration: options.haul, discardsStored: options.restarts, accepted: accepted, coding: coding,
+        meter: meter,
         now: clock.now)
     } catch {
       return finish(.failure(error))
@@ -254,6 +256,7 @@ final class PushDriver: @unchecked Sendable {
     handle(.carrierLost(error))
     isLosing = false
     meter = session?.meter ?? meter
+    coding = session?.coding ?? coding
     session = nil
     carrier?.close()
     carrier = nil
@@ -264,6 +267,7 @@ final class PushDriver: @unchecked Sendable {
   /// The session has ended without success.
   private func ended(with error: TransferError) {
     meter = session?.meter ?? meter
+    coding = session?.coding ?? coding
     session = nil
     switch error.code {
     case .disconnected where isLosing:

@@ -75,9 +75,9 @@ struct CodedStream: Sendable {
   ///   - allowance: body octets that the window permits; length and check do not count.
   mutating func take(limit: Int, allowance: Int) -> (octets: Data, body: Int) {
     let bodyEnd = Self.lengthCount + current.body
-    var end = min(octets.count, taken + max(limit, 0))
+    var end = min(octets.count, taken + min(max(limit, 0), octets.count))
     let bodyTaken = max(taken, Self.lengthCount)
-    if bodyTaken < bodyEnd { end = min(end, bodyTaken + max(allowance, 0)) }
+    if bodyTaken < bodyEnd { end = min(end, bodyTaken + min(max(allowance, 0), octets.count)) }
     let body = max(0, min(end, bodyEnd) - min(bodyTaken, bodyEnd))
     let first = octets.startIndex + taken
     let slice = octets[first..<(octets.startIndex + max(end, taken))]

@@ -25,6 +25,9 @@ struct ObjectRun: Sendable {
   private(set) var bound: SendWindow.Bound?
   /// The farthest octet that was sent in any epoch.
   private(set) var farthest: UInt64 = 0
+  /// Where the stream began after ACCEPT, and how far the receiver has got in any epoch since.
+  private var streamStart: UInt64?
+  private var reached: UInt64 = 0
   /// Since when nothing was heard while something is awaited.
   var waitsSince: Duration = .zero
   /// Losses in a row that did not get beyond an earlier one.
@@ -56,11 +59,18 @@ struct ObjectRun: Sendable {
     return coding.base == nil ? .compressed : .changes
   }
 
+  /// Whether the link has carried as much as a small segment takes, and the receiver has none whole.
+  var endedWithinSegment: Bool {
+    guard let start = streamStart, durable <= start else { return false }
+    let small = UInt64(1) << UInt64(SegmentLayout.powers.lowerBound)
+    return reached >= start + small && reached < chunker.layout.segmentEnd(after: start)
+  }
+
   /// Notes what ACCEPT has said about the coding.
   mutating func accepted(_ coding: CodingRequest?) { self.coding = coding }
 
   /// Whether the stream of this epoch has ended, its last check value included.
-  var isWhollySent: Bool { epoch != nil && chunker.isAtEnd }
+  var isWhollySent: Bool { epoch != nil && isAtEnd }
 
   /// Whether the receiver has everything.
   var hasArrived: Bool { epoch != nil && received == object.size }
@@ -70,6 +80,8 @@ struct ObjectRun: Sendable {
     let layout = SegmentLayout(objectSize: object.size, power: power)
     self.epoch = epoch
     received = offset
+    streamStart = streamStart ?? offset
+    reached = max(reached, offset)
     rightEdge = RightEdge.offset(received: offset, room: room)
     chunker = Chunker(layout: layout, offset: offset)
     coded = coding.map { _ in CodedStream(layout: layout, epoch: epoch, offset: offset) }
@@ -107,6 +119,7 @@ struct ObjectRun: Sendable {
     let octets = Int(clamping: received - self.received)
     let carried = coded?.confirm(received) ?? octets
     self.received = received
+    reached = max(reached, received)
     waitsSince = now
     guard let begun = probe, received >= begun.offset else { return (octets, carried, nil) }
     probe = nil
@@ -238,7 +251,8 @@ struct ObjectRun: Sendable {
     let base = coding?.base.map {
       BaseWindow.range(of: start..<end, baseSize: $0.identity.size, power: $0.power)
     }
-    let frame = try encode?(index, segment, base)
+    // What cannot be coded travels as it is: a base that cannot be read any more, or too little memory.
+    let frame = try? encode?(index, segment, base)
     // Whatever codes: a frame that is not shorter would not be understood.
     coded?.begin(segment, frame: frame.flatMap { $0.isEmpty || $0.count >= segment.count ? nil : $0 })
     return true

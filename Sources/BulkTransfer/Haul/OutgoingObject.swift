@@ -33,6 +33,16 @@ public struct OutgoingObject: Hashable, Sendable {
         .invalidArgument, "the name \(name.prefix(40)) has \(name.utf8.count) bytes",
         advice: "choose a name of 1 to 200 bytes")
     }
+    if let base = coding?.base {
+      guard base.size > 0, base.size < 1 << 48, base.challenge.count == BaseImage.challengeCount,
+        base.proof.count == BaseImage.proofCount
+      else {
+        throw TransferError(
+          .invalidArgument,
+          "the base of \(name) has \(base.size) bytes, a challenge of \(base.challenge.count) and a proof of \(base.proof.count)",
+          advice: "make it with BaseImage(of:challenge:), from a file with contents")
+      }
+    }
     if let checksums, checksums.values.count != checksums.count(forSize: size) {
       throw TransferError(
         .invalidArgument,

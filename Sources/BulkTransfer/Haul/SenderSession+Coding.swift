@@ -7,24 +7,73 @@ struct PeerLimits: Hashable, Sendable {
   var coding: CodingSupport?
 }
 
+/// Why an object travels with less coding than it was meant to.
+public enum CodingShortfall: String, Hashable, Sendable, CaseIterable {
+  /// The receiver cannot decode, or uses no bases.
+  case notSupported = "not-supported"
+  /// The receiver does not hold the base.
+  case notHeld = "not-held"
+  /// What was coded could not be decoded, was not what it should be, or did not get through.
+  case failed
+}
+
+/// How far the coding of an object had to be lowered; the session after a reconnect goes on with it.
+public struct CodingStanding: Hashable, Sendable {
+  /// Index of the object.
+  let object: Int
+  /// The most that is asked for.
+  private(set) var limit = CodingPlan.base
+  /// The largest segment, as a power of two; nil: as large as any.
+  private(set) var powerLimit: UInt8?
+  /// Whether the receiver may hold octets of the object that came coded.
+  var wasCoded = false
+  private(set) var shortfall: CodingShortfall?
+
+  init(object: Int) { self.object = object }
+
+  /// Goes without the base.
+  mutating func dropBase() {
+    limit = min(limit, .plain)
+    shortfall = .notHeld
+  }
+
+  /// Goes without any coding.
+  mutating func drop(_ why: CodingShortfall) {
+    limit = .uncoded
+    shortfall = why
+  }
+
+  /// Segments of this power do not get through.
+  mutating func lower(from power: UInt8) {
+    let lowest = SegmentLayout.powers.lowerBound
+    guard power > lowest else { return drop(.failed) }
+    powerLimit = max(lowest, power - 2)
+  }
+}
+
 /// How an object is offered.
-enum CodingPlan: Int, Hashable, Sendable {
+enum CodingPlan: Int, Hashable, Sendable, Comparable {
   /// As it is.
   case uncoded
   /// Compressed.
   case plain
   /// With a base that the receiver may hold.
   case base
+
+  static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension SenderSession {
+  /// Losses of one segment after which a coded stream goes on in smaller ones.
+  static let codedLosses = 3
+
   /// How the object under way is offered.
   var codingPlan: CodingPlan {
-    guard let coding = run.object.coding, let support = peer?.coding, codingLimit != .uncoded else {
+    guard let wanted = run.object.coding, let support = peer?.coding, coding.limit != .uncoded else {
       return .uncoded
     }
-    if coding.base != nil, support.basePower != nil, codingLimit == .base { return .base }
-    return coding.compresses ? .plain : .uncoded
+    if wanted.base != nil, support.basePower != nil, coding.limit == .base { return .base }
+    return wanted.compresses ? .plain : .uncoded
   }
 
   /// What OFFER asks for.
@@ -40,19 +89,33 @@ extension SenderSession {
     }
   }
 
+  /// Why the object under way is coded less than it was meant to; nil where it is not.
+  var codingShortfall: CodingShortfall? {
+    guard let wanted = run.object.coding else { return nil }
+    let best: CodingPlan = wanted.base != nil ? .base : wanted.compresses ? .plain : .uncoded
+    let now: CodingPlan = run.coding == nil ? .uncoded : run.coding?.base == nil ? .plain : .base
+    guard now < best else { return nil }
+    return coding.shortfall ?? .notSupported
+  }
+
   /// The segment size that OFFER states, as a power of two.
   func segmentPower(for plan: CodingPlan) -> UInt8 {
     let lowest = SegmentLayout.powers.lowerBound
     guard let peer else { return lowest }
+    let most = min(peer.segmentPower, coding.powerLimit ?? peer.segmentPower)
+    // A segment is begun where it fits: with four of them in the buffer one is on its way while others are stored.
+    let fourth = max(lowest, peer.bufferPower - min(peer.bufferPower, 2))
     switch plan {
     case .uncoded: return min(configuration.segmentPower, peer.segmentPower)
     case .plain:
-      if let power = configuration.codedSegmentPower { return min(power, peer.segmentPower) }
-      // A segment is begun where it fits: with four of them in the buffer one is on its way while others are stored.
-      let fourth = max(lowest, peer.bufferPower - min(peer.bufferPower, 2))
-      return min(HaulConfiguration.plainCodedPower, peer.segmentPower, fourth)
+      if let power = configuration.codedSegmentPower { return min(power, most) }
+      return min(HaulConfiguration.plainCodedPower, most, fourth)
     case .base:
-      var power = min(configuration.codedSegmentPower ?? HaulConfiguration.baseCodedPower, peer.segmentPower)
+      var power = min(configuration.codedSegmentPower ?? HaulConfiguration.baseCodedPower, most)
+      if configuration.codedSegmentPower == nil, run.object.size > 1 << UInt64(power) {
+        // Not the only segment: the next ones must not wait for it.
+        power = min(power, fourth)
+      }
       if let base = codingRequest?.base, base.identity.size > 1 << UInt64(base.power) {
         // What a segment has to refer to lies somewhere around it, and has to be in sight.
         power = min(power, max(lowest, base.power - 1))
@@ -67,13 +130,41 @@ extension SenderSession {
     let base = request.base == nil ? nil : run.object.coding?.base
     guard case .coded(let proof) = accept.coding else {
       guard base != nil else { return (nil, true) }
-      codingLimit = .plain
+      coding.dropBase()
       return (nil, false)
     }
     if let base, proof != base.proof {
-      codingLimit = .plain
+      coding.dropBase()
       return (nil, false)
     }
+    coding.wasCoded = true
     return (request, true)
+  }
+
+  /// Begins the object under way anew, with what ``coding`` still permits; what the receiver has of it stays.
+  mutating func offerAnew(now: Duration) {
+    run = ObjectRun(run.object, index: run.index)
+    offerObject(now: now)
+  }
+
+  /// Whether the failure is one of the coding: it costs the coding and not the object.
+  mutating func blamesCoding(_ code: HaulFailureCode) -> Bool {
+    switch code {
+    case .undecodable where run.coding != nil:
+      break
+    case .hashDiffers where coding.wasCoded:
+      // The receiver has thrown away what it had.
+      coding.wasCoded = false
+    default:
+      return false
+    }
+    coding.drop(.failed)
+    return true
+  }
+
+  /// Lowers the size of coded segments where the session has ended within the first one: uncoded ones might have got through.
+  mutating func weighCodingAtEnd() {
+    guard run.coding != nil, run.endedWithinSegment else { return }
+    coding.lower(from: segmentPower)
   }
 }

@@ -61,7 +61,7 @@ extension SenderSession {
     offerObject(now: now)
   }
 
-  private mutating func offerObject(now: Duration) {
+  mutating func offerObject(now: Duration) {
     state = .offering
     segmentPower = segmentPower(for: codingPlan)
     meter.enter(.prepare, now: now)
@@ -87,7 +87,7 @@ extension SenderSession {
     run.raiseDurable(accept.durable)
     run.restart(
       epoch: accept.epoch, offset: accept.durable, room: accept.room, power: segmentPower, now: now)
-    meter.accepted(durable: accept.durable, coding: run.streamCoding)
+    meter.accepted(durable: accept.durable, coding: run.streamCoding, shortfall: codingShortfall)
     emit(.accepted(index: run.index, durable: accept.durable))
     if accept.durable == size {
       beginVerification(now: now)
@@ -236,6 +236,11 @@ extension SenderSession {
           advice: "check the device's buffer and storage", isRetriable: true), now: now)
     }
     if let durable { run.raiseDurable(min(durable, offset)) }
+    if run.coding != nil, run.losses >= Self.codedLosses {
+      meter.lost(offset: offset)
+      coding.lower(from: segmentPower)
+      return offerAnew(now: now)
+    }
     window.lost()
     run.restart(epoch: epoch, offset: offset, room: room, power: segmentPower, now: now)
     meter.lost(offset: offset)
@@ -273,7 +278,7 @@ extension SenderSession {
       return ask(.close, now: now)
     }
     run = ObjectRun(objects[next], index: next)
-    codingLimit = .base
+    coding = CodingStanding(object: next)
     meter.object(objects, index: next)
     offerObject(now: now)
   }
@@ -291,12 +296,7 @@ extension SenderSession {
 
   private mutating func receive(_ failure: HaulReply.Failure, now: Duration) {
     let request = settle(failure.request, now: now)
-    if failure.code == .undecodable, state == .streaming || state == .verifying {
-      // Told twice, it is about the stream before.
-      guard run.coding != nil else { return }
-      codingLimit = .uncoded
-      return offerObject(now: now)
-    }
+    if state == .streaming || state == .verifying, blamesCoding(failure.code) { return offerAnew(now: now) }
     switch state {
     case .offering where request != nil, .streaming, .verifying:
       end(.failed(TransferError(failure, object: run.object)), now: now)

@@ -113,6 +113,11 @@ extension TransferError {
         .verificationFailed,
         "what the device has stored of \(object.name) does not have the SHA-256 \(object.sha256)\(text)",
         advice: "nothing was activated and the device has discarded it; send it again", isRetriable: true)
+    case .undecodable:
+      self.init(
+        .protocolViolation,
+        "the device says that it cannot decode \(object.name), which was sent to it as it is\(text)",
+        advice: "update the device's receiver, and report this if it is the newest")
     case .noSpace:
       self.init(
         .deviceStorage, "the device has no space left for \(object.name)\(text)",

@@ -87,8 +87,8 @@ public struct SenderSession: Sendable {
   var segmentPower: UInt8
   /// What WELCOME has said.
   var peer: PeerLimits?
-  /// The most that is asked for of the object under way; lowered where the receiver cannot.
-  var codingLimit = CodingPlan.base
+  /// How the object under way may be coded, lowered where that does not go; a session after a reconnect goes on with it.
+  public internal(set) var coding: CodingStanding
   let discardsStored: Bool
   /// Objects from the first that the receiver has accepted, in this session or before: what it has of them is not discarded again.
   var accepted: Int
@@ -115,12 +115,13 @@ public struct SenderSession: Sendable {
   ///   - sessionNumber: random.
   ///   - discardsStored: whether the receiver is to forget what it has of each object.
   ///   - accepted: how many objects, from the first, were accepted in earlier sessions of this run: they are not discarded again.
+  ///   - coding: ``coding`` of the session before, after a reconnect.
   ///   - meter: that of the session before, after a reconnect.
   /// - Throws: `invalidArgument` for a value outside its range.
   public init(
     objects: [OutgoingObject], first: Int = 0, transfer: [UInt8], sessionNumber: UInt64,
     configuration: HaulConfiguration = HaulConfiguration(), discardsStored: Bool = false,
-    accepted: Int = 0, meter: ProgressMeter? = nil, now: Duration
+    accepted: Int = 0, coding: CodingStanding? = nil, meter: ProgressMeter? = nil, now: Duration
   ) throws(TransferError) {
     guard objects.indices.contains(first), objects.count <= 0xFFFF else {
       throw TransferError(
@@ -137,6 +138,7 @@ public struct SenderSession: Sendable {
     segmentPower = configuration.segmentPower
     window = Self.freshWindow(configuration)
     run = ObjectRun(objects[first], index: first)
+    self.coding = coding.flatMap { $0.object == first ? $0 : nil } ?? CodingStanding(object: first)
     confirmedAt = now
     self.meter = meter ?? ProgressMeter(now: now)
     self.meter.object(objects, index: first)
@@ -274,6 +276,7 @@ public struct SenderSession: Sendable {
   }
 
   mutating func end(_ outcome: Action, now: Duration) {
+    if outcome != .finished { weighCodingAtEnd() }
     state = .ended
     pending = nil
     farewellDeadline = nil

@@ -11,7 +11,7 @@ public struct StorageRequest: Hashable, Sendable {
     case open(ReceivedObject, discarding: Bool)
     /// Store verified octets. Answered by `wrote`.
     case write(Data, at: UInt64)
-    /// Decode a verified segment and store what comes out. Answered by `wrote`.
+    /// Decode a verified segment and store what comes out. Answered by `wrote`, or by `failed` with `undecodable` where nothing was stored.
     case decode(CodedSegment)
     /// Make durable what lies before the offset. Answered by `synced`.
     case sync(through: UInt64)
@@ -172,14 +172,20 @@ public final class StorageWorker {
     stagedBase = StagedBase()
   }
 
+  /// - Throws: `undecodable` alone: trouble with the base, or a want of memory, costs the coding and not the object.
   private func decode(_ segment: CodedSegment) throws(TransferError) -> Data {
-    var prefix = Data()
-    if let power = segment.basePower {
-      guard let base else { throw TransferError(.undecodable, "the base is not there any more") }
-      prefix = try stagedBase.load(
-        BaseWindow.range(of: segment.range, baseSize: base.size, power: power), of: base)
+    do throws(TransferError) {
+      var prefix = Data()
+      if let power = segment.basePower {
+        guard let base else { throw TransferError(.undecodable, "the base is not there any more") }
+        prefix = try stagedBase.load(
+          BaseWindow.range(of: segment.range, baseSize: base.size, power: power), of: base)
+      }
+      return try decoder.decode(segment.frame, count: segment.count, prefix: prefix)
+    } catch {
+      guard error.code != .undecodable else { throw error }
+      throw TransferError(.undecodable, error.message, advice: error.advice)
     }
-    return try decoder.decode(segment.frame, count: segment.count, prefix: prefix)
   }
 
   private func opened() throws(TransferError) -> any ReceiverPart {

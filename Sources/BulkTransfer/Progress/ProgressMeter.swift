@@ -57,8 +57,9 @@ public struct ProgressMeter: Hashable, Sendable {
   }
 
   /// The receiver has said from where it goes on.
-  mutating func accepted(durable: UInt64, coding: StreamCoding) {
+  mutating func accepted(durable: UInt64, coding: StreamCoding, shortfall: CodingShortfall?) {
     state.coding = coding
+    state.codingShortfall = shortfall
     state.resumedFrom = durable
     state.confirmedBytes = durable
     state.receivedBytes = durable

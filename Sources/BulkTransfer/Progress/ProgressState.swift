@@ -63,6 +63,8 @@ public struct ProgressState: Hashable, Sendable {
   public var receivedBytes: UInt64 = 0
   /// How the object under way travels; told by ACCEPT.
   public var coding = StreamCoding.uncoded
+  /// Why it travels with less coding than it was meant to; nil where it does not.
+  public var codingShortfall: CodingShortfall?
   /// Octets of the data stream that this run has handed to carriers, over all objects and links: coded where the stream is, with lengths,
   /// check values, and what was sent again. The only figure here that counts no octets of objects.
   public var streamBytes: UInt64 = 0

@@ -59,7 +59,8 @@ public protocol ReceiverStorage: AnyObject, Sendable {
 
   /// An older, finished object of that hash and size, for one that arrives as what has changed against it; nil where there is none.
   ///
-  /// What it gives stays the same, or cannot be read any more, also after another object has taken its name. Whoever uses it hashes it first.
+  /// It can be read after another object has taken its name. Whoever uses it hashes it first, and checks what comes of it: others may write
+  /// to it meanwhile.
   func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)?
 }
 

@@ -73,14 +73,57 @@ struct ZstdTests {
 
   @Test("A frame that declares terabytes is an error, and sets no memory aside")
   func bomb() throws {
-    // Magic number, a window of 2^41 octets or a content size of 2^62, and an RLE block of 128 KiB.
-    let window = Data([0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xF8, 0x03, 0x00, 0x10, 0x00])
-    let size = Data([0x28, 0xB5, 0x2F, 0xFD, 0xE0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0x03, 0x00, 0x10, 0x00])
-    for frame in [window, size] { #expect(Self.code(frame, count: 4096) == .undecodable) }
+    // Magic number, a window of 2^41 octets or a content size of 2^62, an RLE block of 128 KiB, and a checksum.
+    let window: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0x04, 0xF8]
+    let size: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0xE4, 0, 0, 0, 0, 0, 0, 0, 0x40]
+    let block: [UInt8] = [0x03, 0x00, 0x10, 1, 2, 3, 4, 5]
     // A megabyte of zeros in some octets gives the 4096 that were asked for, or nothing.
     var encoder = ZstdEncoder()
     let zeros = try encoder.encode(Data(count: 1 << 20), prefix: Data(), level: 19)
-    #expect(Self.code(try #require(zeros), count: 4096) == .undecodable)
+    for frame in [Data(window + block), Data(size + block), try #require(zeros)] {
+      var decoder = ZstdDecoder()
+      #expect(throws: TransferError.self) { try decoder.decode(frame, count: 4096, prefix: Data()) }
+      #expect((1..<(256 << 10)).contains(decoder.memory))
+    }
+  }
+
+  @Test("Frames carry the checksum of their contents, and one without it is not decoded")
+  func checksum() throws {
+    var encoder = ZstdEncoder()
+    for count in [2000, 70_000] {
+      let frame = try encoder.encode(Self.text(count), prefix: Data(), level: 9)
+      let descriptor = try #require(frame?.dropFirst(4).first)
+      #expect(descriptor & 0x04 != 0)
+      // A single segment: no decoder needs a window beside what comes out.
+      #expect(descriptor & 0x20 != 0)
+    }
+    // Ten octets as they are, in a frame without a checksum, and the same with a wrong one.
+    let bare = Data([0x28, 0xB5, 0x2F, 0xFD, 0x20, 10, 0x51, 0, 0]) + Data(1...10)
+    var wrong = bare + [1, 2, 3, 4]
+    wrong[4] = 0x24
+    // The format of version 0.7, which libzstd may still read: 64 octets of one kind.
+    let legacy = Data([0x27, 0xB5, 0x2F, 0xFD, 0x20, 0x40, 0x80, 0, 0x40, 0x41, 0xC0, 0, 0])
+    #expect(Self.code(bare, count: 10) == .undecodable)
+    #expect(Self.code(wrong, count: 10) == .undecodable)
+    #expect(Self.code(legacy, count: 64) == .undecodable)
+    #expect(Self.code(bare, count: -1) == .undecodable)
+  }
+
+  @Test("A prefix that is not the encoder's gives no octets", arguments: 0..<20)
+  func otherPrefix(place: Int) throws {
+    let prefix = image(20_000)
+    let bytes = prefix.dropFirst(300).prefix(9000) + prefix.dropFirst(10_000)
+    var encoder = ZstdEncoder()
+    let encoded = try encoder.encode(Data(bytes), prefix: prefix, level: 19)
+    let frame = try #require(encoded)
+    var other = prefix
+    other[400 + place * 900] ^= 1
+    // Whether this octet is referred to or not, what comes out is never another.
+    var decoder = ZstdDecoder()
+    if let decoded = try? decoder.decode(frame, count: bytes.count, prefix: other) {
+      #expect(decoded == Data(bytes))
+    }
+    #expect(Self.code(frame, count: bytes.count, prefix: image(20_000, seed: 9)) == .undecodable)
   }
 
   @Test("Octets of any kind are a frame or an error", arguments: 0..<20)
@@ -98,12 +141,10 @@ struct ZstdTests {
         damaged[random.pick(0...(damaged.count - 1))] = UInt8(random.pick(0...255))
       }
       if let decoded = try? decoder.decode(damaged, count: bytes.count, prefix: prefix) {
-        #expect(decoded.count == bytes.count)
+        #expect(decoded == bytes)
       }
-      let noise = frame.prefix(4) + random.bytes(random.pick(0...300))
-      if let decoded = try? decoder.decode(noise, count: 500, prefix: Data()) {
-        #expect(decoded.count == 500)
-      }
+      let noise = frame.prefix(4) + [0x24 | UInt8(random.pick(0...3))] + random.bytes(random.pick(0...300))
+      #expect(throws: TransferError.self) { try decoder.decode(noise, count: 500, prefix: Data()) }
     }
     // After all of that it still works.
     let decoded = try decoder.decode(frame, count: bytes.count, prefix: prefix)

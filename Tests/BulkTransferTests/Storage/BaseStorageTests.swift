@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import TestSupport
 import Testing
 
@@ -84,5 +85,95 @@ struct BaseStorageTests {
     #expect(folder.contents("fw.bin") == old)
     #expect(ask(.commit(object.sha256)) == .committed(location: folder.path("fw.bin")))
     #expect(folder.contents("fw.bin") == Data(new))
+  }
+
+  @Test("A base that is written to after its proof costs no octet: what does not decode is not stored")
+  func overwritten() throws {
+    let folder = TemporaryFolder()
+    try folder.write(old, "fw.bin")
+    let storage = try DirectoryStorage(path: folder.path)
+    let worker = StorageWorker(storage)
+    func ask(_ operation: StorageRequest.Operation) -> StorageReport.Result? {
+      worker.perform(StorageRequest(object: 1, operation: operation)).report?.result
+    }
+    let identity = try BaseImage(of: MemorySource(old), challenge: Array(1...8))
+    let wanted = BaseRequest(sha256: identity.sha256, size: identity.size, challenge: identity.challenge)
+    #expect(ask(.findBase(wanted)) == .base(proof: identity.proof))
+    var new = old
+    new[77] ^= 1
+    new[20_000] ^= 1
+    let object = ReceivedObject(sha256: try digest(new), size: 30_000, name: "new.bin")
+    #expect(ask(.open(object, discarding: false)) == .opened(durable: 0))
+    var encoder = ZstdEncoder()
+    func coded(_ start: Int) throws -> CodedSegment {
+      let segment = new.dropFirst(start).prefix(8192)
+      let range = UInt64(start)..<UInt64(start + segment.count)
+      let window = BaseWindow.range(of: range, baseSize: 30_000, power: 14)
+      let encoded = try encoder.encode(
+        segment, prefix: old[Int(window.lowerBound)..<Int(window.upperBound)], level: 19)
+      return CodedSegment(
+        frame: try #require(encoded), offset: UInt64(start), count: segment.count, basePower: 14)
+    }
+    #expect(ask(.decode(try coded(0))) == .wrote(through: 8192))
+    #expect(ask(.sync(through: 8192)) == .synced(through: 8192))
+    let file = try #require(FileHandle(forWritingAtPath: folder.path("fw.bin")))
+    try file.write(contentsOf: Data(pattern(30_000, seed: 9)))
+    try file.close()
+    guard case .failed(let error) = ask(.decode(try coded(16_384))) else {
+      Issue.record("it was stored")
+      return
+    }
+    #expect(error.code == .undecodable)
+    #expect(ask(.close) == nil)
+    #expect(ask(.open(object, discarding: false)) == .opened(durable: 8192))
+  }
+
+  /// A storage whose base fails to be read after it was proved.
+  final class FailingBase: ReceiverStorage, ByteSource {
+    private let flash = SimulatedFlash()
+    private let reads = PosixMutex(0)
+    let bytes: Data
+    let good: Int
+
+    init(_ bytes: Data, good: Int) {
+      self.bytes = bytes
+      self.good = good
+    }
+
+    var size: UInt64 { UInt64(bytes.count) }
+    func read(at offset: UInt64, count: Int) throws(TransferError) -> Data {
+      let number = reads.withLock { reads in
+        reads += 1
+        return reads
+      }
+      guard number <= good else { throw TransferError(.storage, "input/output error") }
+      return bytes.dropFirst(Int(offset)).prefix(count)
+    }
+    func limits() throws(TransferError) -> StorageLimits { try flash.limits() }
+    func open(_ object: ReceivedObject) throws(TransferError) -> StorageOpening { try flash.open(object) }
+    func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)? { self }
+  }
+
+  @Test("A base that cannot be read any more is no failure of the storage")
+  func unreadable() throws {
+    let worker = StorageWorker(FailingBase(old, good: 1))
+    func ask(_ operation: StorageRequest.Operation) -> StorageReport.Result? {
+      worker.perform(StorageRequest(object: 1, operation: operation)).report?.result
+    }
+    let identity = try BaseImage(of: MemorySource(old), challenge: Array(1...8))
+    let wanted = BaseRequest(sha256: identity.sha256, size: identity.size, challenge: identity.challenge)
+    #expect(ask(.findBase(wanted)) == .base(proof: identity.proof))
+    let object = ReceivedObject(sha256: try digest(old), size: 30_000, name: "new.bin")
+    #expect(ask(.open(object, discarding: false)) == .opened(durable: 0))
+    var encoder = ZstdEncoder()
+    // Other memory than the prefix's: where the two overlap the library does without the prefix.
+    let encoded = try encoder.encode(pattern(30_000), prefix: old, level: 9)
+    let frame = try #require(encoded)
+    let answer = ask(.decode(CodedSegment(frame: frame, offset: 0, count: 30_000, basePower: 20)))
+    guard case .failed(let error) = answer else {
+      Issue.record("it was stored")
+      return
+    }
+    #expect(error.code == .undecodable)
   }
 }

@@ -11,7 +11,8 @@ extension HaulWorld {
     do {
       sender = try SenderSession(
         objects: outgoing, first: min(verifiedObjects, outgoing.count - 1), transfer: Array(1...16),
-        sessionNumber: random.next(), configuration: schedule.configuration, meter: meter, now: time)
+        sessionNumber: random.next(), configuration: schedule.configuration, coding: coding,
+        meter: meter, now: time)
     } catch {
       outcome = .failed(error)
       return
@@ -110,6 +111,7 @@ extension HaulWorld {
   private func end(_ error: TransferError) {
     lastError = error
     meter = sender?.meter
+    coding = sender?.coding
     sender = nil
     senderNumber += 1
     dropLink()

@@ -63,6 +63,7 @@ final class HaulWorld {
   var fromReceiver = ControlAssembler()
   var channelFromReceiver = RecordDecoder()
   var meter: ProgressMeter?
+  var coding: CodingStanding?
   var verifiedObjects = 0
   var attempts = 0
   var lastError: TransferError?
@@ -241,6 +242,7 @@ final class HaulWorld {
       sender = nil
       senderNumber += 1
       meter = nil
+      coding = nil
       verifiedObjects = 0
       dropLink()
       events.add(.connect, at: now + schedule.reconnectDelay)
