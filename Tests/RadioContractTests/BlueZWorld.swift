@@ -23,8 +23,9 @@ final class BlueZWorld: RadioWorld {
     bus = Bus()
     do {
       do { try prepare() } catch {
-        // bluetoothd 5.66 ends now and then when links of its own adapters end while it discovers over them.
-        try Self.restartDaemon()
+        // bluetoothd 5.66 ends now and then when links of its own adapters end while it discovers over them; and controllers in software keep a link
+        // for ever whose other end has lost its power.
+        try Self.renewStack()
         try prepare()
       }
     } catch { Issue.record("the adapters cannot be prepared: \(error)") }
@@ -35,12 +36,22 @@ final class BlueZWorld: RadioWorld {
 
   private static let adapter = "org.bluez.Adapter1"
 
-  private static func restartDaemon() throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["stack", "daemon", "restart"]
-    try process.run()
-    process.waitUntilExit()
+  private struct StillInUse: Error { let path: ObjectPath }
+
+  /// New controllers, and a daemon that knows nothing of the old ones.
+  private static func renewStack() throws {
+    // As the kernel has them, since the daemon may be gone. Links have names like `hci0:64`.
+    let count = try FileManager.default.contentsOfDirectory(atPath: "/sys/class/bluetooth")
+      .count { !$0.contains(":") }
+    for words in [
+      ["air", "stop"], ["daemon", "restart"], ["air", "start"], ["wait-powered", "\(count)", "60"],
+    ] {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+      process.arguments = ["stack"] + words
+      try process.run()
+      process.waitUntilExit()
+    }
   }
 
   private func prepare() throws {
@@ -50,14 +61,11 @@ final class BlueZWorld: RadioWorld {
     var rounds = 0
     while let path = try bus.objects().first(where: { Self.isBusy($0.value) })?.key {
       rounds += 1
-      if rounds % 20 == 0 {
+      if rounds == 20 {
         // Whoever wanted that link has gone.
         _ = try? bus.call(path, "org.bluez.Device1", "Disconnect", [])
       }
-      guard rounds < 600 else {
-        Issue.record("\(path) is still in use by the scenario before")
-        break
-      }
+      guard rounds < 100 else { throw StillInUse(path: path) }
       _ = progress.wait(timeout: .now() + .milliseconds(100))
     }
     for (path, interfaces) in try bus.objects() {
@@ -157,7 +165,8 @@ private final class Bus: Sendable {
     let bus = try open()
     return try waiting {
       try await bus.call(
-        .call(destination: "org.bluez", path: path, interface: interface, member: member, body: body))
+        .call(destination: "org.bluez", path: path, interface: interface, member: member, body: body),
+        timeLimit: .seconds(10))
     }
   }
 

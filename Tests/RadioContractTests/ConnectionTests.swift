@@ -354,7 +354,9 @@ enum Departure: String, CaseIterable, CustomTestStringConvertible {
     radio.connect(peer)
     let count = phone.log.count
     #expect(!world.wait(within: .milliseconds(150)) { phone.log.count > count })
-    #expect(!phone.log.contains { $0.kind == "disconnected" })
+    // bluetoothd may end links before it says that there is no power.
+    let ends = phone.log.count { $0.kind == "disconnected" }
+    #expect(ends == 0 || kind == .bluez && ends == 1)
     world.setPower(true, of: phone.radio)
     try phone.expect("state again", after: count) { event in
       if case .adapterStateChanged(.poweredOn) = event { true } else { nil }

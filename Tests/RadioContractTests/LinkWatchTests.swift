@@ -101,7 +101,10 @@ import Testing
     scene.expect([false])
   }
 
-  @Test(arguments: RadioUnderTest.allCases)
+  @Test(
+    .disabled(
+      if: BlueZWorld.isHere, "bluetoothd finds services by itself, and knows them before they are asked for"),
+    arguments: RadioUnderTest.allCases)
   func servicesThatAreFoundOverTheLinkCount(_ kind: RadioUnderTest) throws {
     let scene = try Scene(kind)
     try scene.device.peripheral.stopAdvertising()
@@ -131,10 +134,18 @@ import Testing
     try scene.phone.central.watchLinks(LinkFilter(peers: [scene.peer]))
     scene.program.connect(scene.peer)
     scene.expect([true])
-    scene.world.setPower(false, of: scene.phone.radio)
-    scene.world.setPower(true, of: scene.phone.radio)
+    for state in [AdapterState.poweredOff, .poweredOn] {
+      let start = scene.phone.log.count
+      scene.world.setPower(state == .poweredOn, of: scene.phone.radio)
+      try scene.phone.expect("\(state)", after: start) { event in
+        if case .adapterStateChanged(state) = event { true } else { nil }
+      }
+    }
+    // bluetoothd may end links before it says that there is no power.
+    let told = scene.told
+    #expect(told == [true] || kind == .bluez && told == [true, false])
     scene.program.connect(scene.peer)
     try scene.waitForLink(true)
-    scene.expect([true])
+    scene.expect(told)
   }
 }

@@ -50,7 +50,11 @@ final class BlueZPeripheral: PeripheralRadio {
 
   func unpublishChannel(_ psm: PSM) { run { $0.unpublishChannel(psm) } }
 
-  func attMTU(of central: PeerID) -> Int? { core.shared.withLock { $0.subscriptions.mtu(of: central) } }
+  /// Two octets less than the link has, where that is possible: to a central that can take several values in one notification, the daemon sends
+  /// each as one of several, which has room for so much less (Core Vol 3 Part F 3.4.7.4), and cuts it. It does not tell which centrals can.
+  func attMTU(of central: PeerID) -> Int? {
+    core.shared.withLock { $0.subscriptions.mtu(of: central) }.map { max(Subscriptions.defaultMTU, $0 - 2) }
+  }
 
   /// Does nothing: bluetoothd has no way for a peripheral to ask for other connection parameters. The kernel's own wishes are those of the adapter's
   /// settings.

@@ -81,7 +81,6 @@ struct PeripheralLifeTests {
     rig.daemon.removeAdapter()
     await rig.expectNext(.resetting)
     await rig.daemon.stop()
-    rig.clock.advance(by: BlueZHost.settleTime + .seconds(20))
     let daemon = try await FakeManagers(rig.bus)
     await rig.expectNext(.poweredOn)
     withExtendedLifetime(daemon) {}

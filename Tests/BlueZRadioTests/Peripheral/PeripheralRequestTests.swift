@@ -17,7 +17,7 @@ struct PeripheralRequestTests {
       ["offset": .uint16(5), "mtu": .uint16(185)])
     let (id, offset) = try await rig.read()
     #expect(offset == 5)
-    #expect(rig.peripheral.attMTU(of: PeripheralRig.central) == 185)
+    #expect(rig.peripheral.attMTU(of: PeripheralRig.central) == 183)
     rig.peripheral.respond(toRead: id, with: .success(Data([1, 2])))
     rig.peripheral.respond(toRead: id, with: .success(Data([3])))
     #expect(try await answer == [.bytes([1, 2])])
