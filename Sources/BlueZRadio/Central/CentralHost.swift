@@ -16,14 +16,12 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
   /// Devices that are linked, with what is known of them, to tell watchers of their end.
   private var linked: [ObjectPath: KnownPeer] = [:]
   private var lastSeen: [ObjectPath: DeviceFacts] = [:]
-  let pairing: PairingAgent
   let connector: L2CAPConnector
   /// Of the descriptors for values; nil where the system has none left.
   let monitor: ReadinessMonitor?
 
   init(_ host: BlueZHost) {
     self.host = host
-    pairing = PairingAgent(host)
     monitor = ReadinessMonitor(queue: host.queue)
     connector = L2CAPConnector(clock: host.clock)
   }
@@ -56,7 +54,6 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
       linked = [:]
       lastSeen = [:]
       discovery.reset()
-      pairing.reset()
     } else {
       for path in devices where DeviceFacts(host.store, path)?.isConnected == true { noteLink(path) }
     }
@@ -116,6 +113,9 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
   func forget(_ link: CentralLink) {
     if links[link.peer] === link { links[link.peer] = nil }
   }
+
+  /// Whether a device has a link here, or is wanted.
+  func isLinking(_ device: ObjectPath) -> Bool { links.values.contains { $0.path == device } }
 
   /// How many devices have a link here, or are wanted.
   var linkCount: Int { links.count }
@@ -261,6 +261,7 @@ final class CentralHost: BlueZObserver, @unchecked Sendable {
     }
     let link = links[peer] ?? CentralLink(self, address)
     links[peer] = link
+    host.pairing.prepare()
     link.join(client)
   }
 

@@ -48,7 +48,7 @@ extension LinkSession {
       client.post(.completed(id, peer, .success(.channel(channel))))
     case .failure(let error) where error.code == .insufficientSecurity && mayPair && !hasTriedPairing:
       hasTriedPairing = true
-      central.pairing.pair(path) { [weak self] isPaired in
+      host.pairing.pair(path) { [weak self] isPaired in
         guard let self, !isOver, users.contains(where: { $0 === client }) else { return }
         guard isPaired else { return client.post(.completed(id, peer, .failure(.radio(error)))) }
         openChannel(psm, id, client, .medium, mayPair: false)

@@ -74,7 +74,8 @@ extension LinkSession {
         setMTU(mtu)
         listen(AcquiredSocket(descriptor.owner), handle)
         finish(.success(.done))
-      case .failure(.failed(.att(.requestNotSupported), false)), .failure(.held),
+      // Busy: another program has called `StartNotify`, which one more may do.
+      case .failure(.failed(.att(.requestNotSupported), false)), .failure(.held), .failure(.busy),
         .failure(.doubtful(.att(.invalidHandle), _)):
         startNotifying(characteristic)
       case .failure(let verdict): failedToSubscribe(handle, verdict.failure)
@@ -92,7 +93,7 @@ extension LinkSession {
       case .success: finish(.success(.done))
       case .failure(.doubtful(.radio(let error), _)) where error.message.contains("Already notifying"):
         finish(.success(.done))
-      case .failure(.held):
+      case .failure(.held), .failure(.busy):
         failedToSubscribe(
           handle,
           .radio(RadioError(.noResources, "notifications are already in use by another program")))

@@ -116,6 +116,8 @@ extension LinkSession {
       self?.perform(place, member, body, isRequest: isRequest, completion: completion)
     }
     switch verdict {
+    // Notifications are not busy for a while, but as long as another program wants them.
+    case .busy where !isRequest: completion(.failure(verdict))
     case .busy, .held:
       // What this program held itself is free at once; for others there is less patience.
       let limit: Duration = verdict == .busy ? .seconds(30) : .seconds(3)
@@ -125,7 +127,7 @@ extension LinkSession {
       host.after(pause, again)
     case .unpaired where !hasTriedPairing:
       hasTriedPairing = true
-      central.pairing.pair(path) { [weak self] isPaired in
+      host.pairing.pair(path) { [weak self] isPaired in
         guard let self, !isOver else { return }
         isPaired ? again() : completion(.failure(verdict))
       }

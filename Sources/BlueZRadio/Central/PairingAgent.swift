@@ -1,7 +1,11 @@
 internal import DBus
 internal import Radio
 
-/// Pairs on demand, as a device without display and keys: an agent of this program, and only for pairings that it has begun.
+/// Pairs as a device without display and keys: an agent of this program, for pairings that it takes part in.
+///
+/// bluetoothd begins a pairing by itself where a peer asks for more security than the link has, and asks its default agent whether to go on: without
+/// one it refuses, and the link ends. The first agent of all is its default, so this one is there before a pairing can begin. Where somebody else's
+/// was first, as on a desktop, a person is asked.
 ///
 /// Source: org.bluez.Agent(5), org.bluez.AgentManager(5).
 final class PairingAgent: @unchecked Sendable {
@@ -9,6 +13,7 @@ final class PairingAgent: @unchecked Sendable {
   private unowned let host: BlueZHost
   private var export: DBusExport?
   private var isRegistered = false
+  private var offersSecurity = false
 
   private static let path: ObjectPath = "/bluehaul/pairing"
   private static let limit = Duration.seconds(60)
@@ -18,7 +23,23 @@ final class PairingAgent: @unchecked Sendable {
   /// The daemon has gone, and the registration with it.
   func reset() {
     isRegistered = false
+    offersSecurity = false
     export = nil
+  }
+
+  /// A link will be made to a device, which may ask for a pairing.
+  func prepare() { register {} }
+
+  /// Something is published that asks for a pairing.
+  func prepareForCentrals() {
+    offersSecurity = true
+    prepare()
+  }
+
+  /// Whether a pairing with a device may go on. What other adapters do is the business of other programs, which may have no other agent.
+  private func accepts(_ device: ObjectPath) -> Bool {
+    guard let adapter = host.adapter.path, device.isWithin(adapter) else { return true }
+    return offersSecurity || host.central.isLinking(device)
   }
 
   /// Pairs with a device; tells whether the link is as secure as it gets by that.
@@ -46,25 +67,34 @@ final class PairingAgent: @unchecked Sendable {
         BlueZ.agentManagerPath, BlueZ.agentManager, "RegisterAgent",
         [.objectPath(Self.path), .string("NoInputNoOutput")]
       ) { [weak self] result in
-        if case .success = result { self?.isRegistered = true }
+        switch result {
+        case .success: self?.isRegistered = true
+        case .failure(let error) where error.name == BlueZ.Failure.alreadyExists: self?.isRegistered = true
+        case .failure: break
+        }
         then()
       }
     }
     guard export == nil else { return register() }
-    export = bus.export([Self.interface], at: Self.path) { _ in register() }
+    export = bus.export([interface], at: Self.path) { _ in register() }
   }
 
-  private static var interface: DBusInterface {
+  private var interface: DBusInterface {
     let device = DBusArgument("device", .objectPath)
     let accept: @Sendable (DBusInvocation) -> Void = { try? $0.reply() }
     let refuse: @Sendable (DBusInvocation) -> Void = {
       $0.fail(DBusError(name: BlueZ.Failure.rejected, message: "there is nobody to ask"))
     }
+    let decide: @Sendable (DBusInvocation) -> Void = { [weak self] invocation in
+      guard case .objectPath(let device)? = invocation.message.body.first, self?.accepts(device) == true
+      else { return refuse(invocation) }
+      accept(invocation)
+    }
     return DBusInterface(
       BlueZ.agent,
       methods: [
         DBusMethod("Release", handler: accept), DBusMethod("Cancel", handler: accept),
-        DBusMethod("RequestAuthorization", in: [device], handler: accept),
+        DBusMethod("RequestAuthorization", in: [device], handler: decide),
         DBusMethod(
           "AuthorizeService", in: [device, DBusArgument("uuid", .string)], handler: refuse),
         DBusMethod(

@@ -62,6 +62,7 @@ final class BlueZHost: @unchecked Sendable {
     add(central)
     return central
   }()
+  private(set) lazy var pairing = PairingAgent(self)
   var snapshot: Snapshot { shared.withLock { $0 } }
 
   private struct Observer {
@@ -318,6 +319,7 @@ final class BlueZHost: @unchecked Sendable {
   private func lose() {
     store.clear()
     adapter.forget()
+    pairing.reset()
     isLoaded = false
     if state != .unknown || hasSeenDaemon { set(hasSeenDaemon ? .resetting : .unsupported) }
   }

@@ -34,6 +34,11 @@ struct CharacteristicFlags: Hashable, Sendable {
 }
 
 extension LocalCharacteristic {
+  /// Whether some use of it needs an encrypted link.
+  var needsSecurity: Bool {
+    !permissions.isDisjoint(with: [.readEncrypted, .writeEncrypted]) || notifyRequiresEncryption
+  }
+
   var isReadable: Bool { !permissions.isDisjoint(with: [.read, .readEncrypted]) }
   var isWritable: Bool { !permissions.isDisjoint(with: [.write, .writeEncrypted]) }
   var canNotify: Bool { !properties.isDisjoint(with: [.notify, .indicate]) }

@@ -7,6 +7,7 @@ extension PeripheralCore {
     guard isOn, let adapter = host.adapter.address(host.store) else {
       return sink(.channelPublished(.failure(.poweredDown)))
     }
+    if requiresEncryption { host.pairing.prepareForCentrals() }
     do throws(RadioError) {
       let listener = try L2CAPListener(
         adapter: adapter, requiresEncryption: requiresEncryption, clock: host.clock, sockets: sockets

@@ -13,6 +13,7 @@ extension PeripheralCore {
 
   func addService(_ service: LocalService) {
     guard isOn else { return sink(.serviceAdded(service.id, .failure(.poweredDown))) }
+    if service.characteristics.contains(where: \.needsSecurity) { host.pairing.prepareForCentrals() }
     carryOut(book.add(service))
   }
 

@@ -161,11 +161,11 @@ struct CentralTests {
 
   @Test(
     "Notifications that another program has are shared where the daemon does that, and else one sentence says so",
-    arguments: [true, false])
-  func inUse(isShared: Bool) async throws {
+    arguments: [held, DBusError(name: BlueZ.Failure.inProgress, message: "In Progress")], [true, false])
+  func inUse(_ refusal: DBusError, isShared: Bool) async throws {
     let rig = try await CentralRig()
     try await rig.connect()
-    rig.daemon.refuse("AcquireNotify", Self.held)
+    rig.daemon.refuse("AcquireNotify", refusal)
     if !isShared { rig.daemon.refuse("StartNotify", Self.held) }
     let start = rig.clock.now
     let id = rig.ask(Self.subscription)

@@ -60,6 +60,7 @@ final class FakeDevice: Sendable {
   /// The daemon's ends of descriptors that it has given, for writes and for notifications.
   let writeEnds = Arrivals<DaemonEnd>()
   let notifyEnds = Arrivals<DaemonEnd>()
+  let pairing = FakeAgentManager()
   /// Calls of methods that are held.
   let held = Arrivals<DBusInvocation>()
   private let state = PosixMutex(State())
@@ -76,6 +77,7 @@ final class FakeDevice: Sendable {
     for characteristic in Characteristic.allCases {
       try await export(interface(characteristic), at: characteristic.path)
     }
+    try await export(pairing.interface, at: FakeAgentManager.path)
     try await export(nil, at: .root)
     #expect(try await self.bus.requestName("org.bluez") == .primaryOwner)
   }

@@ -38,6 +38,7 @@ final class FakeManagers: Sendable {
   /// Reads of the central's attribute, which wait to be answered.
   let reads = Arrivals<DBusInvocation>()
   let held = Arrivals<DBusInvocation>()
+  let pairing = FakeAgentManager()
   private let state = PosixMutex(State())
 
   init(_ bus: PrivateBus) async throws {
@@ -45,6 +46,7 @@ final class FakeManagers: Sendable {
     try await export([adapterInterface] + managers, at: Self.adapter)
     try await export([deviceInterface], at: Self.device)
     try await export([attributeInterface], at: Self.hash)
+    try await export([pairing.interface], at: FakeAgentManager.path)
     try await export([], at: .root, isObjectManager: true)
     #expect(try await self.bus.requestName("org.bluez") == .primaryOwner)
   }

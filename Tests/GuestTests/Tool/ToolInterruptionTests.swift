@@ -8,7 +8,6 @@ import Testing
   "Interruptions of a push on bluetoothd", .serialized, .timeLimit(.minutes(30)),
   .enabled(if: Guest.isHere, Comment(rawValue: Guest.elsewhere)))
 struct ToolInterruptionTests {
-  /// So much that the rest of a push takes several times as long as an interruption: no confirmation comes before the window is empty.
   private static let size = 100_000
   private static let carriers = ["gatt", "l2cap"]
 
@@ -80,7 +79,10 @@ struct ToolInterruptionTests {
       let receiver = try await receiver(bench)
       let push = try push(bench, via: carrier)
       let confirmed = try await push.confirmed(percent: 40)
+      // It does not get done meanwhile, however slow the machine is.
+      push.send(signal: SIGSTOP)
       try await interruption.happen()
+      push.send(signal: SIGCONT)
       await expectGoesOn(push, bench, beyond: confirmed)
       await bench.stop(receiver)
     }
@@ -124,7 +126,9 @@ struct ToolInterruptionTests {
       let receiver = try await receiver(bench)
       let push = try bench.push("--via", carrier, "--timeout", "5s", "--attempts", "1")
       let confirmed = try await push.confirmed(percent: 40)
+      push.send(signal: SIGSTOP)
       try await Guest.takeDown("hci1")
+      push.send(signal: SIGCONT)
       let (lines, code) = await push.finish()
       let error = lines.last { $0.isEvent("error") }
       #expect(code == 7 && error?.number("exit") == 7, "\(lines)")
