@@ -19,7 +19,7 @@ final class PushDriver: @unchecked Sendable {
   private let record: Recorder?
   private let observe: Observer?
   private var observed = TransferActivity(hold: .link, received: 0)
-  private let events: AsyncStream<PushEvent>.Continuation
+  private let events: EventFeed<PushEvent>
 
   let connection: ConnectionDriver
   private let encoder: SegmentEncoder
@@ -55,7 +55,7 @@ final class PushDriver: @unchecked Sendable {
     _ objects: [PushObject], transferID: SHA256Digest, target: DeviceTarget, options: PushOptions,
     record: Recorder?, observe: Observer?, memory: KnownDevices?,
     managerOptions: [String: any Sendable], clock: any TransferClock, queue: DispatchQueue,
-    events: AsyncStream<PushEvent>.Continuation
+    events: EventFeed<PushEvent>
   ) throws(TransferError) {
     self.objects = objects
     self.target = target

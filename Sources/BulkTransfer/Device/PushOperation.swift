@@ -6,8 +6,8 @@ internal import Foundation
 ///
 /// Everything happens on one serial queue. One operation runs once.
 public final class PushOperation: Sendable {
-  /// What happens, in order; ends with the operation. Progress is thinned out, and a consumer that does not keep up loses old events.
-  public let events: AsyncStream<PushEvent>
+  /// What happens, in order; ends with the operation. Progress is thinned out; nothing else is lost to a listener that is slow.
+  public let events: EventFeed<PushEvent>
 
   let driver: PushDriver
   let queue: DispatchQueue
@@ -35,14 +35,15 @@ public final class PushOperation: Sendable {
     clock: any TransferClock = SystemClock()
   ) throws(TransferError) {
     let queue = DispatchQueue(label: "BulkTransfer.push")
-    let (events, continuation) = AsyncStream.makeStream(
-      of: PushEvent.self, bufferingPolicy: .bufferingNewest(1024))
-    self.events = events
+    events = EventFeed { event in
+      guard case .progress(let state) = event else { return nil }
+      return .progress(object: state.objectIndex, state.phase, state.coding)
+    }
     self.queue = queue
     self.clock = clock
     driver = try PushDriver(
       objects, transferID: transferID, target: target, options: options, record: record, observe: observe,
-      memory: memory, managerOptions: managerOptions, clock: clock, queue: queue, events: continuation)
+      memory: memory, managerOptions: managerOptions, clock: clock, queue: queue, events: events)
   }
 
   /// Runs to the end.

@@ -27,7 +27,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   private let storage: any ReceiverStorage
   private let storageQueue: StorageQueue
   private let managerOptions: [String: any Sendable]
-  private let events: AsyncStream<ReceiveEvent>.Continuation
+  private let events: EventFeed<ReceiveEvent>
 
   var manager: CBPeripheralManager?
   var connections: [Connection] = []
@@ -46,7 +46,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
 
   init(
     storage: any ReceiverStorage, options: ReceiveOptions, managerOptions: [String: any Sendable],
-    clock: any TransferClock, queue: DispatchQueue, events: AsyncStream<ReceiveEvent>.Continuation
+    clock: any TransferClock, queue: DispatchQueue, events: EventFeed<ReceiveEvent>
   ) {
     self.storage = storage
     self.options = options
@@ -170,6 +170,12 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   func control(_ message: Data, of connection: Connection, refuse: (Data) -> Void) {
     // Who comes while the last requests are carried out is not served any more.
     guard outcome == nil else { return }
+    // Whatever begins adds to what waits to be heard, which is never dropped: so it is the senders that have to wait.
+    if events.owed > options.unheardLimit, let request = HaulRequest.beginningNumber(message) {
+      let refusal = HaulReply.Refusal(
+        request: request, code: .inUse, text: "its reports are not being read; it goes on once they are")
+      return refuse(HaulReply.refused(refusal).encoded)
+    }
     if let request = HaulRequest.helloNumber(message),
       let other = connections.first(where: { $0.line !== connection.line && $0.line.isActive })
     {

@@ -5,8 +5,9 @@ internal import Foundation
 ///
 /// Everything happens on one serial queue. One operation runs once.
 public final class ReceiveOperation: Sendable {
-  /// What happens, in order; ends with the operation. Progress is thinned out, and a consumer that does not keep up loses old events.
-  public let events: AsyncStream<ReceiveEvent>
+  /// What happens, in order; ends with the operation. Progress and losses of data are thinned out; nothing else is lost to a listener that is
+  /// slow; see ``ReceiveOptions/unheardLimit``.
+  public let events: EventFeed<ReceiveEvent>
 
   private let driver: ReceiveDriver
   private let queue: DispatchQueue
@@ -24,14 +25,18 @@ public final class ReceiveOperation: Sendable {
     clock: any TransferClock = SystemClock()
   ) {
     let queue = DispatchQueue(label: "BulkTransfer.receive")
-    let (events, continuation) = AsyncStream.makeStream(
-      of: ReceiveEvent.self, bufferingPolicy: .bufferingNewest(1024))
-    self.events = events
+    events = EventFeed { event in
+      switch event {
+      case .session(.progress, _, _): .received
+      case .session(.lost, _, _): .lost
+      default: nil
+      }
+    }
     self.queue = queue
     self.clock = clock
     driver = ReceiveDriver(
       storage: storage, options: options, managerOptions: managerOptions, clock: clock, queue: queue,
-      events: continuation)
+      events: events)
   }
 
   /// Receives until the task is cancelled or, with ``ReceiveOptions/once``, until a sender was served.

@@ -15,6 +15,9 @@ public struct ReceiveOptions: Hashable, Sendable {
   /// The shortest time between two progress events.
   public var progressInterval: Duration = .milliseconds(100)
 
+  /// Events that may wait for a listener that is slow. While more do, no sender is served: none of them is dropped, and each session adds some.
+  public var unheardLimit = 16384
+
   /// Makes the defaults; the device identifier derives from the name. Throws where SHA-256 cannot be computed.
   public init(name: String) throws(TransferError) {
     self.name = name

@@ -98,7 +98,7 @@ public enum HaulRequest: Hashable, Sendable {
       writer.u64(hello.session)
       writer.extensions(hello.extensions)
     case .offer(let offer):
-      writer.u8(0x02)
+      writer.u8(Self.offerType)
       writer.u8(offer.request)
       writer.u8(offer.discardsStored ? 1 : 0)
       writer.u16(offer.index)
@@ -130,7 +130,7 @@ public enum HaulRequest: Hashable, Sendable {
     switch type {
     case Self.helloType:
       self = .hello(try Hello(request, &reader))
-    case 0x02:
+    case Self.offerType:
       self = .offer(try Offer(request, &reader))
     case 0x03:
       self = .query(request: request)
@@ -184,9 +184,15 @@ extension HaulRequest.Offer {
 
 extension HaulRequest {
   private static let helloType: UInt8 = 0x01
+  private static let offerType: UInt8 = 0x02
 
   /// The request number of a message that is a HELLO, read without decoding the rest; nil for any other.
   static func helloNumber(_ message: Data) -> UInt8? {
     message.first == helloType ? message.dropFirst().first : nil
+  }
+
+  /// The same for a message that begins something, a HELLO or an OFFER.
+  static func beginningNumber(_ message: Data) -> UInt8? {
+    message.first == offerType ? message.dropFirst().first : helloNumber(message)
   }
 }
