@@ -349,6 +349,22 @@ extension WholeRuns {
       #expect(ratio.map { $0 > 0.9 && $0 <= 1 } == true, "\(ratio ?? 0)")
     }
 
+    @Test func aChannelThatCarriesNothingIsToldOfAndLeft() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 50_000)
+      let words = ["demo", file, "--clock", "lockstep", "--fault", "no-credits@0"]
+      let demo = await bench.run(words)
+      #expect(demo.code == .success, "\(demo.errors)")
+      #expect(
+        demo.errors.hasPrefix("warning: the L2CAP channel is of no use (nothing has moved on it within "))
+      #expect(demo.errors.hasSuffix("); going on over GATT\n"))
+      let json = await bench.run(words + ["--json"])
+      #expect(json.output.contains("\"event\":\"channel_abandoned\""))
+      try Documentation.check(json.lines)
+      // Who demands a channel is not given another carrier.
+      #expect(await bench.run(words + ["--via", "l2cap"]).code == .linkLost)
+    }
+
     @Test func scanListsReceivers() async throws {
       let bench = try Bench()
       let receiver = await bench.receiver()

@@ -24,6 +24,13 @@ extension Report {
       "carrier", .detail, ["connected; data goes over \(words)"], [.init("via", .string(kind.rawValue))])
   }
 
+  static func channelAbandoned(_ why: String) -> Report {
+    Report(
+      "channel_abandoned", .warning,
+      ["the L2CAP channel is of no use (\(Printable.text(why))); going on over GATT"],
+      [.init("message", .string(why))])
+  }
+
   static func linkLost(_ why: String, object: String, confirmed: Int) -> Report {
     Report(
       "link_lost", .note,

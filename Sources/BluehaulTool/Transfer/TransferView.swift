@@ -53,6 +53,7 @@ struct TransferView {
     case .carrier(let kind):
       carrier = kind
       printer.show(.carrier(kind))
+    case .channelAbandoned(let why): printer.show(.channelAbandoned(why))
     case .linkLost(let why, let confirmed):
       // A channel and then its link: one loss.
       if !isLinkLost {

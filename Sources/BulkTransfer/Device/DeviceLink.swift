@@ -16,6 +16,8 @@ public struct DeviceLink: Sendable {
     case subscribe
     /// The carrier is ready: start a session on it.
     case start(CarrierKind)
+    /// The channel carries nothing, for this reason: end its session and close it, without a word of a lost link.
+    case abandonChannel(String)
     /// The link is of no use: let the connection make another.
     case drop(String)
     /// It is over.
@@ -36,6 +38,10 @@ public struct DeviceLink: Sendable {
     case channelRefused(String)
     /// Notifications are on.
     case subscribed
+    /// The device has answered on the carrier.
+    case answered
+    /// The carrier has carried data, or the device is at work with what it was told.
+    case proven
     /// The deadline in ``deadline`` has passed.
     case deadline
   }
@@ -72,7 +78,7 @@ public struct DeviceLink: Sendable {
     case openingChannel
     /// Can go to: running, unlinked.
     case subscribing
-    /// Can go to: unlinked.
+    /// Can go to: unlinked; from a channel that carries nothing, where that was not demanded, to subscribing.
     case running(CarrierKind)
   }
 
@@ -80,15 +86,22 @@ public struct DeviceLink: Sendable {
   private let target: DeviceTarget
   private let choice: CarrierChoice
   private let stepLimit: Duration
+  private let channelLimit: Duration
 
   /// When ``Input/deadline`` is due; nil while nothing is timed.
   public private(set) var deadline: Duration?
 
   /// Makes a machine that waits for a link.
-  public init(target: DeviceTarget, choice: CarrierChoice, stepLimit: Duration) {
+  ///
+  /// - Parameter channelLimit: how long a channel may be open, and how long pass from one answer to the next, before something has moved on
+  ///   it. Then it is done without, where L2CAP was not demanded. Shorter than what a session waits for.
+  public init(
+    target: DeviceTarget, choice: CarrierChoice, stepLimit: Duration, channelLimit: Duration
+  ) {
     self.target = target
     self.choice = choice
     self.stepLimit = stepLimit
+    self.channelLimit = channelLimit
   }
 
   /// Takes what has happened and returns what to do, in order.
@@ -113,6 +126,12 @@ public struct DeviceLink: Sendable {
     case .subscribed:
       guard step == .subscribing else { return [] }
       return enter(.running(.gatt), [.start(.gatt)], now)
+    case .answered:
+      if case .running = step, deadline != nil { deadline = now + channelLimit }
+      return []
+    case .proven:
+      if case .running = step { deadline = nil }
+      return []
     case .deadline:
       return deadlinePassed(now)
     }
@@ -121,6 +140,7 @@ public struct DeviceLink: Sendable {
   private mutating func enter(_ next: Step, _ actions: [Action], _ now: Duration) -> [Action] {
     step = next
     switch next {
+    case .running(.l2cap) where choice == .automatic: deadline = now + channelLimit
     case .unlinked, .running: deadline = nil
     case .readingPSM, .openingChannel, .subscribing: deadline = now + stepLimit
     }
@@ -141,6 +161,9 @@ public struct DeviceLink: Sendable {
     guard let due = deadline, now >= due else { return [] }
     let why = "no answer within \(stepLimit)"
     switch step {
+    case .running(.l2cap):
+      let silence = "nothing has moved on it within \(channelLimit.inWords)"
+      return enter(.subscribing, [.abandonChannel(silence), .subscribe], now)
     case .openingChannel: return withoutChannel(why, now)
     case .readingPSM, .subscribing: return enter(.unlinked, [.drop(why)], now)
     case .unlinked, .running: return []

@@ -52,7 +52,7 @@ extension PushDriver {
 
   private func carrierTold(_ event: SenderCarrierEvent) {
     switch event {
-    case .control(let message): handle(.control(message))
+    case .control(let message): answered(message)
     case .ready: pump()
     // The link itself may be up still; a new attempt begins with a new one.
     case .lost(let why): drop(why)

@@ -68,7 +68,9 @@ final class PushDriver: @unchecked Sendable {
     transfer = Array(transferID.bytes.prefix(16))
     encoder = SegmentEncoder(bases: objects.map(\.base))
     durable = [UInt64](repeating: 0, count: objects.count)
-    link = DeviceLink(target: target, choice: options.link.choice, stepLimit: options.link.stepLimit)
+    link = DeviceLink(
+      target: target, choice: options.link.choice, stepLimit: options.link.stepLimit,
+      channelLimit: min(options.link.stepLimit, options.haul.idleLimit) * 3 / 4)
     connection = ConnectionDriver(
       ConnectionDriver.Setup(
         target: target, services: [HaulService.requirement], configuration: options.link.connection,
@@ -131,6 +133,10 @@ final class PushDriver: @unchecked Sendable {
       }
     case .start(let kind):
       begin(kind)
+    case .abandonChannel(let why):
+      endSession(
+        TransferError(.disconnected, "the channel to \(target) was given up: \(why)", isRetriable: true))
+      if !isOver { emit(.channelAbandoned(why)) }
     case .drop(let why):
       drop(why)
     case .fail(let error):
@@ -181,6 +187,13 @@ final class PushDriver: @unchecked Sendable {
     guard session != nil, !isOver else { return }
     session?.handle(input, now: clock.now)
     drain()
+  }
+
+  /// The device has sent a control message on the carrier.
+  func answered(_ message: Data) {
+    handle(.control(message))
+    guard link.deadline != nil, let session else { return }
+    handleLink(session.hasMoved ? .proven : .answered)
   }
 
   /// The carrier may take data again.
@@ -335,7 +348,10 @@ final class PushDriver: @unchecked Sendable {
   private func timePassed() {
     guard !isOver else { return }
     let now = clock.now
-    if let due = link.deadline, due <= now { handleLink(.deadline) }
+    if let due = link.deadline, due <= now {
+      // While the user lets nothing move, that nothing moves says nothing.
+      handleLink(isPaused && session?.state == .streaming ? .answered : .deadline)
+    }
     if let due = lookAgain, due <= now { pump() }
     if let due = session?.nextDeadline, due <= now { handle(.deadline) }
     armTimer()

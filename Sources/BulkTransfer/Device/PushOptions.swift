@@ -40,6 +40,8 @@ public enum PushEvent: Hashable, Sendable {
   case connecting(attempt: Int)
   /// A session begins on this carrier.
   case carrier(CarrierKind)
+  /// The L2CAP channel was open and carried nothing, for this reason: the push goes on over GATT, on the same link.
+  case channelAbandoned(String)
   /// The link is gone; it will be made again.
   case linkLost(String, confirmed: UInt64)
   /// The device takes an object, from an offset on; above 0 it goes on with what it has.

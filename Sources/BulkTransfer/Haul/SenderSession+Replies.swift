@@ -20,6 +20,7 @@ extension SenderSession {
   mutating func noteConfirmation(now: Duration) {
     confirmedAt = now
     run.waitsSince = now
+    if state == .streaming || state == .verifying { hasMoved = true }
     guard busySince != nil else { return }
     // What BUSY has promised still holds: the receiver takes what its buffer holds while its storage works.
     busySince = nil
@@ -102,6 +103,7 @@ extension SenderSession {
   private mutating func beginVerification(now: Duration) {
     guard state == .streaming || state == .offering else { return }
     state = .verifying
+    hasMoved = true
     meter.arrived(now: now)
     meter.enter(.verify, now: now)
   }
@@ -311,6 +313,7 @@ extension SenderSession {
     }
     // BUSY that answers an earlier request says nothing about this one.
     if number != 0, pending?.number != number { return }
+    hasMoved = true
     let since = busySince ?? now
     let end = min(now + .seconds(min(seconds, Self.busyLimit)), since + .seconds(Self.busyTotal))
     meter.busy(seconds: seconds, quietSince: confirmedAt)

@@ -93,6 +93,8 @@ public struct SenderSession: Sendable {
   /// Objects from the first that the receiver has accepted, in this session or before: what it has of them is not discarded again.
   var accepted: Int
   var isPaused = false
+  /// Whether data has arrived at the receiver, or it is at work: more than that it answers.
+  var hasMoved = false
   var pending: PendingRequest?
   var lastRequest: UInt8 = 0
   /// When something was last confirmed.

@@ -233,6 +233,7 @@ extension AirLink {
           if let end { host.service(end) }
         }
         remote?.mtuChanged(mtu)
+      case .host(.limitCredits(let count)): peripheral?.host.creditsLeft = count
       // Those are answered where they are asked for.
       case .host(.overflow), .host(.lateReady), .host(.lostReady), .host(.loseNotifications): break
       }

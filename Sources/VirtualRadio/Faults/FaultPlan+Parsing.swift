@@ -27,6 +27,9 @@ extension FaultPlan {
     Form(syntax: "lose-notify@WHEN[:COUNT]", meaning: "the next COUNT notifications are lost (1)"),
     Form(syntax: "lose-notify~P", meaning: "each notification is lost with probability P"),
     Form(syntax: "mtu@WHEN=MTU", meaning: "the ATT MTU changes"),
+    Form(
+      syntax: "no-credits@WHEN[:COUNT]",
+      meaning: "the peer gives COUNT more credits (0) for its L2CAP channels, and no more"),
     Form(syntax: "slow-erase=TIME", meaning: "erasing a page of the peer's flash takes TIME"),
     Form(
       syntax: "corrupt@OFFSET", meaning: "the peer stores the byte at OFFSET (octets or %) with a flipped bit"
@@ -61,7 +64,7 @@ private struct FaultItem {
   static let names = [
     "drop", "drop-in-frame", "hangup", "reboot", "freeze", "overflow", "late-ready", "lost-ready",
     "lose-notify",
-    "mtu", "slow-erase", "corrupt", "seed",
+    "mtu", "no-credits", "slow-erase", "corrupt", "seed",
   ]
 
   init(_ words: String) throws(SettingError) {
@@ -177,7 +180,9 @@ private struct FaultItem {
     let canBeRandom = ["drop", "overflow", "late-ready", "lost-ready", "lose-notify"].contains(name)
     let trigger = try trigger(canBeRandom: canBeRandom)
     if value != nil, name != "mtu" { throw error("takes no =VALUE") }
-    if argument != nil, !["reboot", "freeze", "overflow", "late-ready", "lose-notify"].contains(name) {
+    if argument != nil,
+      !["reboot", "freeze", "overflow", "late-ready", "lose-notify", "no-credits"].contains(name)
+    {
       throw error("takes no :ARGUMENT")
     }
     return Fault(try kind(), trigger)
@@ -199,6 +204,7 @@ private struct FaultItem {
         throw error("is written mtu@WHEN=MTU; the MTU is 23...517")
       }
       return .host(.changeMTU(mtu))
+    case "no-credits": return .host(.limitCredits(argument == nil ? 0 : try count()))
     case "corrupt":
       guard when?.hasSuffix("s") == false, when?.hasSuffix("min") == false else {
         throw error("the offset is in octets or percent, not a time")

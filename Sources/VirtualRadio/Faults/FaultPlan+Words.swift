@@ -23,6 +23,8 @@ extension Fault {
     case .host(.lostReady): "lost-ready" + place
     case .host(.loseNotifications(let count)): "lose-notify\(place):\(count)"
     case .host(.changeMTU(let mtu)): "mtu\(place)=\(mtu)"
+    case .host(.limitCredits(0)): "no-credits" + place
+    case .host(.limitCredits(let count)): "no-credits\(place):\(count)"
     case .corrupt: "corrupt" + place
     }
   }

@@ -16,6 +16,7 @@
 /// | `lost-ready@WHEN`, `lost-ready~P` | host | the sender's next ready signal never comes |
 /// | `lose-notify@WHEN[:COUNT]`, `lose-notify~P` | host | the next COUNT notifications (1) are lost on the way to the program |
 /// | `mtu@WHEN=MTU` | host | the ATT MTU changes |
+/// | `no-credits@WHEN[:COUNT]` | host | on this link the peer gives COUNT more credits (0) for its L2CAP channels, and no more |
 /// | `slow-erase=TIME` | storage | erasing a page of the peer's flash takes TIME |
 /// | `corrupt@OFFSET` | storage | the peer stores the byte at OFFSET (octets or percent) with a flipped bit |
 /// | `seed=N` | all | which random numbers are drawn (1) |
@@ -121,4 +122,6 @@ public enum HostFault: Hashable, Sendable {
   case loseNotifications(Int)
   /// The ATT MTU becomes this.
   case changeMTU(Int)
+  /// For the channels of this link the peripheral gives so many more credits and no more.
+  case limitCredits(Int)
 }

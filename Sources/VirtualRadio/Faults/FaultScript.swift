@@ -6,7 +6,7 @@ struct FaultScript: Sendable {
   /// What must be done now.
   enum Action: Hashable, Sendable {
     case link(LinkFault)
-    /// Reboot, freeze or change of MTU; the other host faults are answered when they are asked for.
+    /// Reboot, freeze, change of MTU or want of credits; the other host faults are answered when they are asked for.
     case host(HostFault)
   }
 

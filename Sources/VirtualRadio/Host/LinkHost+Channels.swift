@@ -135,7 +135,9 @@ extension LinkHost {
     guard channels.cid(ofRemote: source) == nil else { return refuse(.sourceAlreadyAllocated) }
     guard CreditChannel.isAcceptable(limits) else { return refuse(.unacceptableParameters) }
     guard let cid = channels.freeCID else { return refuse(.noResources) }
-    var channel = CreditChannel(psm: psm, localCID: cid, mps: channelMPS, isAccepted: true)
+    var channel = CreditChannel(
+      psm: psm, localCID: cid, mps: channelMPS, isAccepted: true, creditLimit: creditsLeft)
+    noteCredits(Int(channel.local.credits))
     channel.open(remoteCID: source, peer: limits)
     channels.insert(channel)
     answer(identifier, .connectionResponse(destination: cid, channel.local, .success))
@@ -238,8 +240,11 @@ extension LinkHost {
     outputs.append(.completed(id, .failure(.radio(RadioError(code, message)))))
   }
 
+  private mutating func noteCredits(_ count: Int) { creditsLeft = creditsLeft.map { $0 - count } }
+
   private mutating func grant(_ cid: UInt16) {
-    guard let credits = channels[cid]?.takeGrant(), credits > 0 else { return }
+    guard let credits = channels[cid]?.takeGrant(upTo: creditsLeft ?? .max), credits > 0 else { return }
+    noteCredits(credits)
     let command = SignallingPDU.Command.flowControlCredit(cid: cid, credits: UInt16(clamping: credits))
     send(SignallingPDU(identifier: channels.makeIdentifier(), command: command).frame)
   }

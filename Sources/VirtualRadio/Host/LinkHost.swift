@@ -51,6 +51,8 @@ struct LinkHost {
   var channels = ChannelTable()
   /// PSMs that are accepted, and whether they need encryption.
   var acceptedPSMs: [PSM: Bool] = [:]
+  /// Credits that the peer is still given, for all channels together; nil: as many as there is room for.
+  var creditsLeft: Int?
   var indications = IndicationQueue()
   var outputs: [Output] = []
   /// Frames that the port has and has not completed.

@@ -58,13 +58,14 @@ struct CreditChannel {
   /// The end was told although the peer has not agreed to it yet.
   var hasAnnouncedEnd = false
 
-  /// Makes a channel that is not connected yet; `mps` is the length of a K-frame's payload that suits the link.
-  init(psm: PSM, localCID: UInt16, mps: Int, isAccepted: Bool = false) {
+  /// Makes a channel that is not connected yet; `mps` is the length of a K-frame's payload that suits the link, `creditLimit` bounds the credits
+  /// that the peer is given at first.
+  init(psm: PSM, localCID: UInt16, mps: Int, isAccepted: Bool = false, creditLimit: Int? = nil) {
     self.psm = psm
     self.localCID = localCID
     self.isAccepted = isAccepted
     let mps = min(max(mps, Self.minimumLimit), 65533)
-    let credits = Self.bufferCapacity / mps
+    let credits = min(Self.bufferCapacity / mps, creditLimit ?? .max)
     local = SignallingPDU.ChannelLimits(
       mtu: .max, mps: UInt16(truncatingIfNeeded: mps), credits: UInt16(truncatingIfNeeded: credits))
     receiveCredits = credits
@@ -174,14 +175,15 @@ struct CreditChannel {
     return true
   }
 
-  /// Credits to give to the peer now, or 0. Small amounts are held back as long as the peer has others.
-  mutating func takeGrant() -> Int {
+  /// Credits to give to the peer now, at most `limit`, or 0. Small amounts are held back as long as the peer has others.
+  mutating func takeGrant(upTo limit: Int = .max) -> Int {
     guard phase == .open || phase == .draining else { return 0 }
     let frames = Self.bufferCapacity / Int(local.mps)
     let free = (Self.bufferCapacity - incoming.count) / Int(local.mps) - receiveCredits
     guard free > 0, free >= frames / 4 || receiveCredits == 0 else { return 0 }
-    receiveCredits += free
-    return free
+    let granted = min(free, limit)
+    receiveCredits += granted
+    return granted
   }
 
   /// Forgets what nobody will read.

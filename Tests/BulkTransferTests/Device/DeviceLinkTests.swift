@@ -5,7 +5,7 @@ import Testing
 @Suite("The way from a link to a carrier")
 struct DeviceLinkTests {
   private static func machine(_ choice: CarrierChoice = .automatic) -> DeviceLink {
-    DeviceLink(target: .name("bench-1"), choice: choice, stepLimit: .seconds(10))
+    DeviceLink(target: .name("bench-1"), choice: choice, stepLimit: .seconds(10), channelLimit: .seconds(6))
   }
 
   private func error(_ actions: [DeviceLink.Action]) -> TransferError? {
@@ -29,6 +29,40 @@ struct DeviceLinkTests {
     var machine = Self.machine()
     _ = machine.handle(.ready(hasPSM: true), now: .zero)
     #expect(machine.handle(.psm(0x80), now: .zero) == [.openChannel(psm: 0x80)])
+    #expect(machine.handle(.channelOpened, now: .zero) == [.start(.l2cap)])
+    #expect(machine.handle(.proven, now: .seconds(1)).isEmpty)
+    #expect(machine.deadline == nil)
+    #expect(machine.handle(.deadline, now: .seconds(100)).isEmpty)
+  }
+
+  @Test(
+    "gives a channel up that carries nothing, each answer being a reason to wait, and tries the next link's",
+    arguments: [0, 3])
+  func mute(answers: Int) {
+    var machine = Self.machine()
+    _ = machine.handle(.ready(hasPSM: true), now: .zero)
+    _ = machine.handle(.psm(0x80), now: .zero)
+    _ = machine.handle(.channelOpened, now: .seconds(2))
+    for number in 0..<answers { #expect(machine.handle(.answered, now: .seconds(3 + 5 * number)).isEmpty) }
+    let due = Duration.seconds(answers == 0 ? 8 : 19)
+    #expect(machine.deadline == due)
+    #expect(machine.handle(.deadline, now: due - .milliseconds(1)).isEmpty)
+    #expect(
+      machine.handle(.deadline, now: due)
+        == [.abandonChannel("nothing has moved on it within 6 s"), .subscribe])
+    #expect(machine.handle(.channelOpened, now: due).isEmpty)
+    #expect(machine.handle(.subscribed, now: due) == [.start(.gatt)])
+    #expect(machine.handle(.answered, now: due).isEmpty)
+    #expect(machine.deadline == nil)
+    _ = machine.handle(.ended, now: due)
+    #expect(machine.handle(.ready(hasPSM: true), now: due) == [.readPSM])
+  }
+
+  @Test("waits for a channel as long as the session does where L2CAP was demanded")
+  func demandedAndMute() {
+    var machine = Self.machine(.l2cap)
+    _ = machine.handle(.ready(hasPSM: true), now: .zero)
+    _ = machine.handle(.psm(0x80), now: .zero)
     #expect(machine.handle(.channelOpened, now: .zero) == [.start(.l2cap)])
     #expect(machine.deadline == nil)
   }

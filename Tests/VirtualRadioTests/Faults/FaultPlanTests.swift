@@ -26,6 +26,8 @@ import Testing
       ("mtu@500ms=247", FaultPlan([Fault(.host(.changeMTU(247)), .time(.milliseconds(500)))])),
       ("slow-erase=85ms", FaultPlan(eraseTime: .milliseconds(85))),
       ("corrupt@1234", FaultPlan([Fault(.corrupt, .octets(1234))])),
+      ("no-credits@40%", FaultPlan([Fault(.host(.limitCredits(0)), .share(0.4))])),
+      ("no-credits@0:2", FaultPlan([Fault(.host(.limitCredits(2)), .octets(0))])),
       ("seed=99", FaultPlan(seed: 99)),
       (
         " Drop@10% , drop@20%,SEED=3",
@@ -86,7 +88,8 @@ import Testing
       "reboot@50%:250",
       "freeze@10", "freeze@500ms:3s", "overflow@5000:3", "overflow~0.015:4", "late-ready~0.1:700",
       "lost-ready@0",
-      "lose-notify@7:2", "mtu@500ms=247", "slow-erase=85ms", "corrupt@33%",
+      "lose-notify@7:2", "mtu@500ms=247", "slow-erase=85ms", "corrupt@33%", "no-credits@33%",
+      "no-credits@1s:7",
       "drop@1,drop@2,slow-erase=1.5,seed=3",
     ])
   func roundTrip(_ words: String) throws {
