@@ -30,7 +30,7 @@ public struct ExitCode: RawRepresentable, Hashable, Sendable {
     (.notFound, "The device was not found, or there is no usable radio."),
     (
       .refused,
-      "The device has refused or cannot store it, or does not speak a protocol that this program knows."
+      "The device has refused, also where another file has taken the name meanwhile, or cannot store it, or does not speak a protocol that this program knows."
     ),
     (.verificationFailed, "What the receiver holds is not what was sent."),
     (.linkLost, "The link was lost or nothing was confirmed in time. The transfer can be resumed."),

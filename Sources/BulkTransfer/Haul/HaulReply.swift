@@ -216,4 +216,6 @@ public struct HaulFailureCode: RawRepresentable, Hashable, Sendable {
   public static let noSpace = Self(rawValue: 3)
   public static let `internal` = Self(rawValue: 4)
   public static let undecodable = Self(rawValue: 5)
+  /// Another file has taken the name since the offer; the object is kept, whole, without one.
+  public static let nameTaken = Self(rawValue: 6)
 }

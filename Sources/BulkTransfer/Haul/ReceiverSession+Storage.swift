@@ -136,6 +136,7 @@ extension ReceiverSession {
       case .storage: .storage
       case .verificationFailed: .hashDiffers
       case .undecodable: .undecodable
+      case .nameTaken: .nameTaken
       default: .internal
       }
     end(object, code, error, now: now)

@@ -118,6 +118,11 @@ extension TransferError {
         .protocolViolation,
         "the device says that it cannot decode \(object.name), which was sent to it as it is\(text)",
         advice: "update the device's receiver, and report this if it is the newest")
+    case .nameTaken:
+      self.init(
+        .refused, "the device has all of \(object.name) and cannot give it its name\(text)",
+        advice:
+          "it keeps what it has: rename the other file there and push again, or send it under another name")
     case .noSpace:
       self.init(
         .deviceStorage, "the device has no space left for \(object.name)\(text)",
