@@ -66,7 +66,8 @@ public final class DirectoryStorage: ReceiverStorage {
       throw .failure(error, to: "receive into", path)
     }
     lock = try FileLock(
-      path: "\(path)/\(Self.lockName)", purpose: "the folder \(path.printable)", operations: operations)
+      named: Self.lockName, in: folder, path: path, purpose: "the folder \(path.printable)",
+      operations: operations)
   }
 
   private static func openFolder(

@@ -209,6 +209,59 @@ struct DirectoryStorageTests {
     #expect(folder.contents("outside") == bytes)
   }
 
+  @Test(
+    "a name that was taken meanwhile is refused at the end, and all bytes stay for another name",
+    arguments: [true, false])
+  func takenMeanwhile(isFreed: Bool) throws {
+    let folder = TemporaryFolder()
+    let other = pattern(700, seed: 9)
+    let storage = try DirectoryStorage(path: folder.path)
+    let part = try storage.part(ReceivedObject(bytes, name: "fw.bin"))
+    try part.receive(bytes)
+    try folder.write(other, "fw.bin")
+    let error = #expect(throws: TransferError.self) { try part.commit(verified: part.object.sha256) }
+    #expect(error?.code == .nameTaken)
+    part.close()
+    #expect(folder.contents("fw.bin") == other)
+    if isFreed { try FileManager.default.removeItem(atPath: folder.path("fw.bin")) }
+    let name = isFreed ? "fw.bin" : "fw-2.bin"
+    let again = try storage.part(ReceivedObject(bytes, name: name))
+    #expect(again.durableOffset == UInt64(bytes.count))
+    #expect(try again.commit(verified: again.digest()).hasSuffix("/\(name)"))
+    #expect(folder.contents(name) == bytes)
+    if !isFreed { #expect(folder.contents("fw.bin") == other) }
+  }
+
+  @Test("the lock is in the folder that was opened, wherever its path leads by then")
+  func lockInPlace() throws {
+    let folder = TemporaryFolder()
+    for name in ["in", "elsewhere"] {
+      try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: true)
+    }
+    let operations = SwappingOperations(swapped: folder.path("in")) {
+      try? FileManager.default.moveItem(atPath: folder.path("in"), toPath: folder.path("moved"))
+      try? FileManager.default.createSymbolicLink(
+        atPath: folder.path("in"), withDestinationPath: folder.path("elsewhere"))
+    }
+    let storage = try DirectoryStorage(path: folder.path("in"), operations: operations)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("elsewhere")) == [])
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder.path("moved")) == [DirectoryStorage.lockName]
+    )
+    let error = #expect(throws: TransferError.self) { try DirectoryStorage(path: folder.path("moved")) }
+    #expect(error?.code == .locked)
+    withExtendedLifetime(storage) {}
+  }
+
+  @Test("a symbolic link in the place of the lock is not followed")
+  func linkedLock() throws {
+    let folder = TemporaryFolder()
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path(DirectoryStorage.lockName), withDestinationPath: folder.path("target"))
+    #expect(throws: TransferError.self) { try DirectoryStorage(path: folder.path) }
+    #expect(folder.contents("target") == nil)
+  }
+
   @Test("a folder has one receiver, a part has one owner")
   func locks() throws {
     let folder = TemporaryFolder()
