@@ -76,6 +76,92 @@ import Testing
     }
   }
 
+  /// Leaves records of transfers of files of these sizes to these devices; returns their identifiers.
+  private func leave(_ transfers: [(size: UInt64, device: TransferManifest.Target)], in state: String) throws
+    -> [String]
+  {
+    try transfers.map { size, device in
+      let hash = try SHA256Hasher.digest(of: Data("object".utf8))
+      let record = try TransferRecord(
+        device: device,
+        objects: [
+          .init(
+            name: "fw.bin", path: "/builds/fw.bin", format: .raw, fileSize: size, fileModified: 1, size: size,
+            sha256: hash, confirmed: 0)
+        ], started: Date(timeIntervalSince1970: 1_800_000_000))
+      let claim = try TransferJournal(directory: "\(state)/bluehaul").claim(record.transferID, device: device)
+      try claim.save(record)
+      claim.release()
+      return record.transferID.hex
+    }
+  }
+
+  private func files(_ state: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: "\(state)/bluehaul")) ?? []).filter {
+      $0.hasSuffix(".json")
+    }
+  }
+
+  @Test func forgetsByIdentifierAndByDevice() async throws {
+    try await withState { state in
+      let variables = ["XDG_STATE_HOME": state]
+      let here = UUID()
+      let ids = try leave(
+        [
+          (1, .init(name: "bech-1")), (2, .init(name: "bech-1")), (3, .init(name: "bench-1")),
+          (4, .init(identifier: here.uuidString)),
+        ], in: state)
+      // Only what a word names for certain.
+      for wrong in [
+        ["status", "forget", "nobody"], ["status", "forget"], ["status", "forget", "--all", "bech-1"],
+        ["status", "forget", "bench-1", "nobody"],
+      ] {
+        #expect(await ToolRun(wrong, variables: variables).code == .usage, "\(wrong)")
+      }
+      #expect(files(state).count == 4)
+
+      let one = await ToolRun("status", "forget", String(ids[2].prefix(12)), "--json", variables: variables)
+      #expect(one.code == .success)
+      try Documentation.check(one.lines)
+      #expect(one.output.contains(ids[2]))
+      let two = await ToolRun("status", "forget", "bech-1", variables: variables)
+      #expect(two.code == .success)
+      #expect(
+        two.output.split(separator: "\n").allSatisfy {
+          $0.hasPrefix("forgotten: ") && $0.hasSuffix(" to bech-1")
+        })
+      #expect(files(state).count == 1)
+      #expect(
+        await ToolRun("status", "forget", here.uuidString.lowercased(), variables: variables).code == .success
+      )
+      #expect(await ToolRun("status", variables: variables).output == "nothing is unfinished\n")
+    }
+  }
+
+  @Test func whatIsInUseIsNotForgottenAndKeepsNothingElse() async throws {
+    try await withState { state in
+      let variables = ["XDG_STATE_HOME": state]
+      let ids = try leave([(1, .init(name: "a")), (2, .init(name: "b"))], in: state)
+      try Data("{".utf8).write(to: URL(filePath: "\(state)/bluehaul/0-1.json"))
+      let journal = TransferJournal(directory: "\(state)/bluehaul")
+      let busy = try #require(
+        try journal.entries().compactMap { try? $0.record.get() }.first { $0.deviceName == "a" })
+      let claim = try journal.claim(busy.transferID, device: busy.device)
+      let run = await ToolRun("status", "forget", "--all", "--json", variables: variables)
+      #expect(run.code == .locked)
+      #expect(run.errors.contains("pid \(getpid())"))
+      try Documentation.check(run.lines)
+      #expect(run.output.contains(ids[1]) && run.output.contains("0-1.json"))
+      #expect(files(state).count == 1)
+      #expect(try claim.load() == busy)
+      claim.release()
+      #expect(await ToolRun("status", "forget", "--all", variables: variables).code == .success)
+      #expect(files(state).isEmpty)
+      #expect(
+        await ToolRun("status", "forget", "--all", variables: variables).output == "nothing is unfinished\n")
+    }
+  }
+
   @Test func withoutAFolderForStateThereIsAWayOut() async {
     let run = await ToolRun("status", variables: ["XDG_STATE_HOME": "relative"])
     #expect(run.code == .localStorage)

@@ -68,6 +68,37 @@ public struct TransferJournal: Sendable {
     }
   }
 
+  /// Removes a record, readable or not. The device keeps what it has of the objects.
+  ///
+  /// - Throws: `locked`, naming the process, while one works on the transfer: the record stays; `storage` if it cannot be removed.
+  public func forget(_ entry: Entry) throws(TransferError) {
+    let stem = entry.path.hasSuffix(".json") ? String(entry.path.dropLast(5)) : entry.path
+    let lock = try FileLock(
+      path: "\(stem).lock", purpose: "the transfer of \(entry.path.printable)", operations: operations)
+    let file = AtomicFile(path: entry.path, permissions: 0o600, operations: operations)
+    try file.removeLeftovers()
+    try Self.remove(file, lock, operations)
+  }
+
+  /// Removes a record's file and then its lock.
+  fileprivate static func remove(
+    _ file: AtomicFile, _ lock: FileLock, _ operations: any FileOperations
+  ) throws(TransferError) {
+    let (parent, name) = file.path.splitLastComponent
+    do throws(SystemError) {
+      let folder = try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY, operations)
+      do throws(SystemError) {
+        try operations.remove(name, in: folder.descriptor)
+      } catch {
+        if error.code != ENOENT { throw error }
+      }
+      lock.removeAndRelease()
+      try operations.sync(folder.descriptor)
+    } catch {
+      throw .failure(error, to: "remove", file.path)
+    }
+  }
+
   /// Nil for one that was completed while the folder was being read.
   private func entry(_ name: String) -> Entry? {
     let path = "\(directory)/\(name)"
@@ -143,21 +174,7 @@ public final class TransferClaim: Sendable {
   }
 
   /// Removes the record, because the device has verified everything, and ends the claim.
-  public func complete() throws(TransferError) {
-    let (parent, name) = file.path.splitLastComponent
-    do throws(SystemError) {
-      let folder = try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY, operations)
-      do throws(SystemError) {
-        try operations.remove(name, in: folder.descriptor)
-      } catch {
-        if error.code != ENOENT { throw error }
-      }
-      lock.removeAndRelease()
-      try operations.sync(folder.descriptor)
-    } catch {
-      throw .failure(error, to: "remove", file.path)
-    }
-  }
+  public func complete() throws(TransferError) { try TransferJournal.remove(file, lock, operations) }
 
   /// Ends the claim and keeps the record. Idempotent; implied when the last reference goes.
   public func release() { lock.release() }
