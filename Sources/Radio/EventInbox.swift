@@ -5,6 +5,9 @@ internal import Locking
 ///
 /// What is posted while they are handled waits for the next hop: so other work of the queue has its turn however fast events come.
 ///
+/// It takes all that it is given: who passes on what a peer can cause without end admits it first, as a manager does with what its
+/// program has not handled yet.
+///
 /// Made to be a radio's event sink: ``post(_:)`` may be called with any lock held. While events wait or their handler runs, the
 /// inbox holds an activity of the clock, so that simulated time stands still.
 public final class EventInbox<Event: Sendable>: Sendable {

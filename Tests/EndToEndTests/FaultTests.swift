@@ -4,7 +4,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-@Suite("A push over a link with faults")
+@Suite("A push over a link with faults", .timeLimit(.minutes(30)))
 struct FaultTests {
   private static let size = 100_000
 
@@ -18,16 +18,21 @@ struct FaultTests {
     try FaultPlan(parsing: words).resolved(totalBytes: size)
   }
 
-  @Test(
-    "ends verified all the same",
-    arguments: [CarrierChoice.gatt, .l2cap],
-    [
+  /// Faults of the link and of the peer, and those of what carries the data.
+  private static let cases: [(CarrierChoice, String)] = {
+    let both = [
       "drop@40%", "drop-in-frame@40%", "hangup@40%", "reboot@50%", "freeze@30%:3s",
       "drop@10%,drop@20%,hangup@70%",
-      "lose-notify@20%:5", "lose-notify~0.05", "overflow@30%:3", "overflow~0.005", "late-ready@20%",
-      "lost-ready@20%",
-      "mtu@300ms=185", "mtu@300ms=23", "mtu@40%=517",
-    ])
+    ]
+    let gatt = [
+      "lose-notify@20%:5", "lose-notify~0.2", "overflow@30%:3", "overflow~0.02", "late-ready@20%",
+      "lost-ready@20%", "mtu@300ms=185", "mtu@300ms=23", "mtu@40%=517",
+    ]
+    let channel = ["no-credits@0:1,hangup@2s", "no-credits@0:30,drop@2s"]
+    return (both + gatt).map { (.gatt, $0) } + (both + channel).map { (.l2cap, $0) }
+  }()
+
+  @Test("ends verified all the same", arguments: cases)
   func verified(choice: CarrierChoice, words: String) async throws {
     let world = try World(faults: try Self.plan(words))
     let device = try await world.startDevice()
@@ -40,6 +45,13 @@ struct FaultTests {
     }
     #expect(confirmed == confirmed.sorted())
     try await device.stop()
+
+    // The same push without the fault is another course of events: the case is one of this carrier.
+    let calm = try World()
+    let other = try await calm.startDevice()
+    _ = try await calm.push([contents], options: Self.options(choice)).run()
+    #expect(world.sender.seen.course != calm.sender.seen.course)
+    try await other.stop()
   }
 
   @Test(

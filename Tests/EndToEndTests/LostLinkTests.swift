@@ -1,9 +1,10 @@
 import BulkTransfer
 import Foundation
+import Locking
 import Testing
 import VirtualRadio
 
-@Suite("A push whose link does not come back, or takes nothing")
+@Suite("A push whose link does not come back, or takes nothing", .timeLimit(.minutes(30)))
 struct LostLinkTests {
   private static let size = 100_000
 
@@ -25,9 +26,18 @@ struct LostLinkTests {
     let world = try Self.world(words)
     let device = try await world.startDevice()
     let options = Self.options(choice, reconnects: false)
-    let (result, _) = await (try world.push([image(Self.size)], options: options)).collect()
+    // The last thing that a push does is to record where it stands; time stands still meanwhile.
+    let end = PosixMutex(Duration.zero)
+    let push = try world.push([image(Self.size)], options: options) { [clock = world.clock] _, _ in
+      let now = clock.now
+      end.withLock { $0 = now }
+    }
+    let (result, _) = await push.collect()
     let error = #expect(throws: TransferError.self) { try result.get() }
     #expect(error?.code == .disconnected && error?.isRetriable == true)
+    let lost = try #require(world.sender.seen.disconnectedAt.first)
+    let ended = end.withLock { $0 }
+    #expect(ended >= lost && ended - lost < .seconds(1), "lost at \(lost), ended at \(ended)")
     #expect(world.sender.seen.connections == 1)
     let report = try await world.push([image(Self.size)], options: options).run()
     #expect(report.resumedFrom > 0)

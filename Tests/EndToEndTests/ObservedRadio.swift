@@ -24,9 +24,15 @@ final class ObservedRadio: Radio {
     var connections = 0
     /// When each link was up.
     var connectedAt: [Duration] = []
+    /// When the end of each link was told.
+    var disconnectedAt: [Duration] = []
     var isScanning = false
     /// Connections that were asked for.
     var requests = 0
+    /// What was carried and when, to be compared with another push of the same bytes.
+    var course: [[Duration]] {
+      [writes.map(\.at), notifiedAt, channelWrites.map(\.at), channelReads.map(\.at), connectedAt]
+    }
     var refusals: Int { writes.count { $0.outcome == .notReady } }
     var accepted: [Write] { writes.filter { $0.outcome == .accepted } }
   }
@@ -79,6 +85,9 @@ final class ObservedRadio: Radio {
         log.connections += 1
         log.connectedAt.append(now)
       }
+    case .disconnected:
+      let now = clock.now
+      log.withLock { $0.disconnectedAt.append(now) }
     default: break
     }
   }

@@ -4,7 +4,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-@Suite("A push over the simulated link")
+@Suite("A push over the simulated link", .timeLimit(.minutes(30)))
 struct PushTests {
   private static func options(_ choice: CarrierChoice) -> PushOptions {
     var options = PushOptions()

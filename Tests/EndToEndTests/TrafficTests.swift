@@ -6,7 +6,7 @@ import Testing
 import VirtualRadio
 
 /// What a push does on the link, as the radio sees it.
-@Suite("The traffic of a push")
+@Suite("The traffic of a push", .timeLimit(.minutes(30)))
 struct TrafficTests {
   private static func gatt(_ change: (inout HaulConfiguration) -> Void = { _ in }) -> PushOptions {
     var options = PushOptions()

@@ -61,7 +61,8 @@ final class World: Sendable {
   /// Prepares a push of `contents` to the device, which it looks for no longer than it has to: tests do things at moments of its course.
   func push(
     _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceTarget = .name(deviceName),
-    by radio: (any Radio)? = nil, settleTime: Duration? = .milliseconds(250)
+    by radio: (any Radio)? = nil, settleTime: Duration? = .milliseconds(250),
+    record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil
   ) throws -> PushOperation {
     var options = options
     if let settleTime { options.link.connection.settleTime = settleTime }
@@ -73,7 +74,7 @@ final class World: Sendable {
     }
     return try PushOperation(
       objects, transferID: try SHA256Hasher.digest(of: Data(contents.joined())), to: target, options: options,
-      managerOptions: [CBManagerOptionRadioKey: radio ?? sender], clock: engineClock)
+      record: record, managerOptions: [CBManagerOptionRadioKey: radio ?? sender], clock: engineClock)
   }
 
   /// Starts a push at this moment of simulated time, which stands still until the push has begun.

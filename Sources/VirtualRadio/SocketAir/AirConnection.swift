@@ -22,6 +22,8 @@ final class AirConnection: Sendable {
     var isWriteArmed = false
     var wasHigh = false
     var closesWhenSent = false
+    /// More than may wait was sent: the end is on its way.
+    var isOverfull = false
     var isClosed = false
     /// Itself, from ``closeWhenSent()`` to the end: who has said farewell lets go, and what waits is still to be sent.
     var keeper: AirConnection?
@@ -34,6 +36,7 @@ final class AirConnection: Sendable {
   static let highWater = 512 * 1024
   /// Octets that wait to be sent at most: beyond, the connection is ended.
   private static let mostWaiting = 16 * 1024 * 1024
+  private static let unreadWords = "the other process does not read"
   /// How long the other side may take to read what was queued before ``closeWhenSent()``; in real time, as its process runs.
   static let longestFarewell = DispatchTimeInterval.seconds(30)
 
@@ -73,17 +76,28 @@ final class AirConnection: Sendable {
   /// Whether everything was handed to the system.
   var isIdle: Bool { state.withLock { $0.outgoing.isEmpty } }
 
+  private enum Sending { case waits, flushes, isTooMuch }
+
   /// Queues a message; after the end it is dropped.
   func send(_ message: AirMessage) {
-    let mustFlush = state.withLock { state in
-      guard !state.isClosed, !state.closesWhenSent else { return false }
+    let sending: Sending = state.withLock { state in
+      guard !state.isClosed, !state.closesWhenSent, !state.isOverfull else { return .waits }
+      // Asked here: a side that reads nothing at all is never written to again.
+      guard state.outgoing.count - state.sent <= Self.mostWaiting else {
+        state.isOverfull = true
+        return .isTooMuch
+      }
       message.encode(into: &state.outgoing)
       if state.outgoing.count - state.sent > Self.highWater { state.wasHigh = true }
-      guard !state.isFlushScheduled, !state.isWriteArmed else { return false }
+      guard !state.isFlushScheduled, !state.isWriteArmed else { return .waits }
       state.isFlushScheduled = true
-      return true
+      return .flushes
     }
-    if mustFlush { queue.async { self.flush() } }
+    switch sending {
+    case .waits: break
+    case .flushes: queue.async { self.flush() }
+    case .isTooMuch: queue.async { self.end(Self.unreadWords) }
+    }
   }
 
   /// Closes once everything that was queued is sent, or the time for it is over; no event comes any more.
@@ -229,7 +243,7 @@ final class AirConnection: Sendable {
       state.sent = 0
     }
     guard state.outgoing.count <= Self.mostWaiting else {
-      return .failed("the other process does not read")
+      return .failed(Self.unreadWords)
     }
     if state.writing == nil {
       state.writing = .writing(socket.raw, monitor) { [weak self] in self?.flush() }

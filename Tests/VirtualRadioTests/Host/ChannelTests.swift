@@ -221,9 +221,14 @@ import Testing
     #expect(takeFrames(&pair).count > 0)
   }
 
-  @Test func tooManyCreditsCloseTheChannel() throws {
+  /// At most 65535 together, however they come; those that were used count no more (Core Vol 3 Part A 10.1).
+  @Test(arguments: [[65535], [65534, 1], [40_000, 20_000, 5535], [1, 1, 65533]] as [[UInt16]])
+  func tooManyCreditsCloseTheChannel(_ grants: [UInt16]) throws {
     var (pair, cid) = try openedByHand(SignallingPDU.ChannelLimits(mtu: 100, mps: 100, credits: 1))
-    say(.flowControlCredit(cid: 0x50, credits: 65535), to: &pair)
+    for grant in grants.dropLast() { say(.flowControlCredit(cid: 0x50, credits: grant), to: &pair) }
+    pair.collect()
+    #expect(closed(pair.centralLog).isEmpty)
+    say(.flowControlCredit(cid: 0x50, credits: try #require(grants.last)), to: &pair)
     pair.collect()
     #expect(closed(pair.centralLog).map { $0?.code } == [.other])
     let last = try SignallingPDU(frame: try #require(pair.toPeripheral.last))

@@ -72,6 +72,27 @@ import Testing
     #expect(left.connection == nil)
   }
 
+  @Test("what waits for a side that reads nothing has a bound, and then it is the end")
+  func neverReads() throws {
+    let (near, far) = try Self.pair()
+    let queue = DispatchQueue(label: "air")
+    let monitor = try #require(ReadinessMonitor(queue: queue))
+    let log = NewsLog<AirConnection.Event>()
+    let connection = AirConnection(near, monitor) { log.append($0) }
+    connection.start()
+    for _ in 0..<Self.many { connection.send(Self.frame) }
+    // Now the socket is full, and nobody will ever say that it is not.
+    queue.sync {}
+    for _ in 0..<10 * Self.many { connection.send(Self.frame) }
+    queue.sync {}
+    let ends = log.all.compactMap { event -> String? in
+      if case .ended(let reason) = event { reason } else { nil }
+    }
+    #expect(ends == ["the other process does not read"])
+    #expect(connection.isIdle, "nothing is held any more")
+    withExtendedLifetime(far) {}
+  }
+
   /// What is sent to a side that has gone.
   enum Sent: CaseIterable, Sendable {
     case nothing, oneMessage
