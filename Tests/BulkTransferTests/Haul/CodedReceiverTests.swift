@@ -4,7 +4,7 @@ import Testing
 @testable import BulkTransfer
 
 /// A receiver whose sender asks for a coded stream, and may send anything.
-@Suite("Coded streams at the receiver")
+@Suite("Coded streams at the receiver", .timeLimit(.minutes(30)))
 struct CodedReceiverTests {
   static let size = 20_000
 
@@ -206,7 +206,7 @@ struct CodedReceiverTests {
 }
 
 /// What the sender asks for, and what it makes of the answer.
-@Suite("Coded streams at the sender")
+@Suite("Coded streams at the sender", .timeLimit(.minutes(30)))
 struct CodedSenderTests {
   static func bench(base: Data? = nil, compresses: Bool = true, coding: CodingSupport?) throws -> SenderBench
   {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BulkTransfer
 
-@Suite("Coded transfers")
+@Suite("Coded transfers", .timeLimit(.minutes(30)))
 struct CodedTransferTests {
   /// A schedule with one object that compresses.
   static func schedule(_ size: Int, seed: UInt64 = 3) -> Schedule {

@@ -2,7 +2,7 @@ import BulkTransfer
 import Foundation
 import Testing
 
-@Suite("Fragments of control messages")
+@Suite("Fragments of control messages", .timeLimit(.minutes(30)))
 struct ControlFragmentTests {
   /// All fragments of what waits, each cut to the limit that `limits` gives in turn.
   private func drain(_ fragmenter: inout ControlFragmenter, limits: [Int]) -> [Data] {

@@ -2,7 +2,7 @@ import BulkTransfer
 import Foundation
 import Testing
 
-@Suite("Control messages")
+@Suite("Control messages", .timeLimit(.minutes(30)))
 struct HaulMessageTests {
   static let digest = SHA256Digest(bytes: (0..<32).map { UInt8($0 * 7) })
 
@@ -195,7 +195,7 @@ struct HaulMessageTests {
   }
 }
 
-@Suite("Epochs, room and SYNC")
+@Suite("Epochs, room and SYNC", .timeLimit(.minutes(30)))
 struct StreamStartTests {
   @Test("Epochs are compared across the end of their range")
   func epochOrder() {

@@ -8,7 +8,7 @@ import Testing
 ///
 /// A schedule that fails is named by its seed. To run it alone, with a trace of both sides on standard output:
 /// `HAUL_SEED=1234 swift test --filter RandomScheduleTests`, with `HAUL_CODED=1` for the coded one. ``Sweep`` says how many of them run.
-@Suite("Random schedules")
+@Suite("Random schedules", .timeLimit(.minutes(30)))
 struct RandomScheduleTests {
   static let batch = 50
   static let batches = Sweep.count(48)
@@ -18,7 +18,7 @@ struct RandomScheduleTests {
     let outcome = world.run()
     world.settle(for: 60_000_000)
     var complaints = world.violations
-    if outcome == .overdue { complaints.append("not over at \(world.now) us") }
+    if outcome == .overdue { complaints.append("not over at \(world.now) us of \(schedule.bound)") }
     if case .failed(let error) = outcome, schedule.mustSucceed { complaints.append("failed: \(error)") }
     return complaints.isEmpty ? nil : "seed \(schedule.seed): \(complaints.joined(separator: "; "))"
   }
@@ -73,8 +73,15 @@ struct RandomScheduleTests {
     var failed = 0
     var resumed = 0
     var losses = 0
-    for seed in 0..<UInt64(120) {
-      let world = try HaulWorld(Schedule(randomSeed: seed))
+    var kinds: [String: Int] = [:]
+    // How much of its bound each run has used, in percent.
+    var used: [Int] = []
+    for seed in 0..<UInt64(400) {
+      let schedule = Schedule(randomSeed: seed)
+      for incident in Set(schedule.incidents.map(\.what.word)) { kinds[incident, default: 0] += 1 }
+      if schedule.restarts { kinds["restarts", default: 0] += 1 }
+      let world = try HaulWorld(schedule)
+      defer { used.append(world.now * 100 / schedule.bound) }
       switch world.run() {
       case .verified: verified += 1
       case .failed: failed += 1
@@ -83,10 +90,19 @@ struct RandomScheduleTests {
       if world.counts.resumedFrom.contains(where: { $0 > 0 }) { resumed += 1 }
       if world.counts.losses > 0 { losses += 1 }
     }
-    #expect(verified > 80)
-    #expect(failed > 3)
-    #expect(resumed > 12)
-    #expect(losses > 20)
+    #expect(verified > 280)
+    #expect(failed > 10)
+    #expect(resumed > 35)
+    #expect(losses > 50)
+    for word in [
+      "cut", "fade", "weaken", "restart", "restarts", "starve", "garble", "powerCut", "senderCrash", "stuck",
+      "deaf",
+      "pause", "limit", "flood", "hostStall",
+    ] { #expect(kinds[word, default: 0] >= 5, "\(word)") }
+    // Bounds that are far away would find nothing.
+    used.sort()
+    #expect(used[200] >= 5, "the middle one has used \(used[200]) %")
+    #expect(used[395] >= 25, "few have used more than \(used[395]) %")
   }
 
   @Test("One seed, with a trace", .enabled(if: ProcessInfo.processInfo.environment["HAUL_SEED"] != nil))
@@ -103,4 +119,9 @@ struct RandomScheduleTests {
     #expect(world.violations.isEmpty)
     #expect(outcome == .verified || !schedule.mustSucceed)
   }
+}
+
+extension Schedule.Incident {
+  /// What happens, without its figures.
+  fileprivate var word: String { String("\(self)".prefix { $0.isLetter }) }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BulkTransfer
 
-@Suite("Receiver session")
+@Suite("Receiver session", .timeLimit(.minutes(30)))
 struct ReceiverSessionTests {
   @Test("An object is taken, verified from storage and named; then QUERY tells it again")
   func whole() throws {

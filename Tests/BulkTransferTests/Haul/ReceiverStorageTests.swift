@@ -3,7 +3,7 @@ import Testing
 
 @testable import BulkTransfer
 
-@Suite("Receiver session and what its storage does")
+@Suite("Receiver session and what its storage does", .timeLimit(.minutes(30)))
 struct ReceiverStorageTests {
   @Test("Offers without end do not pile up requests to a storage that is slow to open")
   func endlessOffers() throws {

@@ -2,7 +2,7 @@ import BulkTransfer
 import Foundation
 import Testing
 
-@Suite("Records of an L2CAP channel")
+@Suite("Records of an L2CAP channel", .timeLimit(.minutes(30)))
 struct RecordTests {
   static let records: [Record] = [
     Record(kind: .control, body: Data([1])),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BulkTransfer
 
-@Suite("Sender session")
+@Suite("Sender session", .timeLimit(.minutes(30)))
 struct SenderSessionTests {
   @Test("Only VERIFIED with the right size and hash of the right object is success")
   func success() throws {

@@ -22,7 +22,7 @@ func expectVerified(_ schedule: Schedule, _ location: SourceLocation = #_sourceL
   return world
 }
 
-@Suite("Transfers over an honest link")
+@Suite("Transfers over an honest link", .timeLimit(.minutes(30)))
 struct TransferTests {
   @Test(
     "Every size arrives whole, the last packet short and not padded",

@@ -10,6 +10,8 @@ extension HaulWorld {
     isConnected = true
     airFree = now
     hostCount = 0
+    weakening = nil
+    isGarbled = false
     lastControlToReceiver = now
     lastControlToSender = now
     toReceiver = ControlFragmenter()
@@ -44,7 +46,7 @@ extension HaulWorld {
     if let (interval, packets) = schedule.connectionEvents {
       occupyEvents(octets.count, interval: interval, packets: packets)
     } else {
-      airFree = max(airFree, now) + octets.count * 1_000_000 / schedule.bytesPerSecond
+      airFree = max(airFree, now) + airTime(octets.count)
     }
     events.add(.departed(link: link), at: airFree)
     if schedule.lostPackets.contains(counts.dataPackets.count - 1), record.kind == .stream { return }
@@ -85,15 +87,25 @@ extension HaulWorld {
 
   private func controlTime(after last: Int) -> Int {
     if let (interval, _) = schedule.connectionEvents { return max(last, (now / interval + 1) * interval) }
-    return max(
-      last, now + random.pick(schedule.controlLatency.lowerBound...schedule.controlLatency.upperBound))
+    let latency = random.pick(schedule.controlLatency.lowerBound...schedule.controlLatency.upperBound)
+    return max(last, now + Int(Double(latency) * repetitions))
+  }
+
+  private func airTime(_ octets: Int) -> Int {
+    Int(Double(octets * 1_000_000 / schedule.bytesPerSecond) * repetitions)
+  }
+
+  /// How often each packet is sent until it has arrived: at the end of a link that becomes weaker 19 of 20 are lost.
+  private var repetitions: Double {
+    guard let (start, end) = weakening, hasFaults, end > start else { return 1 }
+    return 1 / (1 - 0.95 * min(1, Double(now - start) / Double(end - start)))
   }
 
   func sendToReceiver(_ message: Data) {
     counts.controlOctets += message.count
     guard isConnected else { return }
     if schedule.carrier == .l2cap {
-      airFree = max(airFree, now) + message.count * 1_000_000 / schedule.bytesPerSecond
+      airFree = max(airFree, now) + airTime(message.count)
       counts.controlOctets += Record.headerCount
       return arriveAfterAir(RecordEncoder.encode(Record(kind: .control, body: message)))
     }

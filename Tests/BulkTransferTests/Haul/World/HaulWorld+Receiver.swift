@@ -71,7 +71,9 @@ extension HaulWorld {
       if now >= deafUntil || !hasFaults { tellReceiver(.packet(bytes)) }
       return
     }
-    guard let records = try? channelFromSender.decode(bytes) else { return violate("the channel is broken") }
+    guard let records = try? channelFromSender.decode(bytes) else {
+      return isGarbled ? cut() : violate("the channel is broken")
+    }
     for record in records {
       if record.kind == .stream, now < deafUntil, hasFaults { continue }
       tellReceiver(.record(record))

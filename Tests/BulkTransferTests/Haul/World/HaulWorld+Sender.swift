@@ -11,8 +11,8 @@ extension HaulWorld {
     do {
       sender = try SenderSession(
         objects: outgoing, first: min(verifiedObjects, outgoing.count - 1), transfer: Array(1...16),
-        sessionNumber: random.next(), configuration: schedule.configuration, coding: coding,
-        meter: meter, now: time)
+        sessionNumber: random.next(), configuration: schedule.configuration, discardsStored: restarts,
+        accepted: acceptedObjects, coding: coding, meter: meter, now: time)
     } catch {
       outcome = .failed(error)
       return
@@ -88,6 +88,14 @@ extension HaulWorld {
     case .accepted(let index, let durable):
       counts.resumedFrom.append(durable)
       lastProgress = nil
+      if restarts, index >= acceptedObjects {
+        // What is final stays; of anything else nothing is left.
+        if durable > 0, durable < outgoing[index].size {
+          violate("object \(index) begins anew at \(durable)")
+        }
+        self.durable[index] = 0
+      }
+      acceptedObjects = max(acceptedObjects, index + 1)
       // What was called durable has to be there again, unless it was found damaged and thrown away as a whole.
       if discarded.remove(index) != nil { self.durable[index] = 0 }
       if durable < self.durable[index] ?? 0 {

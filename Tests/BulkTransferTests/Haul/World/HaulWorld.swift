@@ -52,6 +52,10 @@ final class HaulWorld {
   var airEvent = (number: 0, packets: 0)
   var hostCount = 0
   var hostStallEnd = 0
+  /// Since when the link is becoming weaker, and when it is gone.
+  var weakening: (start: Int, end: Int)?
+  /// Octets without sense are on their way.
+  var isGarbled = false
   var lastControlToReceiver = 0
   var lastControlToSender = 0
 
@@ -65,6 +69,9 @@ final class HaulWorld {
   var meter: ProgressMeter?
   var coding: CodingStanding?
   var verifiedObjects = 0
+  /// Whether the sender has what is stored discarded, and how many objects, from the first, it has had accepted since.
+  var restarts: Bool
+  var acceptedObjects = 0
   var attempts = 0
   var lastError: TransferError?
   var told = ToldEdge()
@@ -119,6 +126,7 @@ final class HaulWorld {
     self.schedule = schedule
     random = SeededGenerator(schedule.seed ^ 0x5EED)
     limit = schedule.limit
+    restarts = schedule.restarts
     flash = former ?? SimulatedFlash(profile: schedule.flash)
     schedule.prepareFlash(flash)
     worker = StorageWorker(flash)
@@ -159,8 +167,9 @@ final class HaulWorld {
   /// Runs until the transfer has ended.
   @discardableResult
   func run() -> Outcome {
+    let timeLimit = schedule.timeLimit ?? schedule.bound
     while outcome == nil {
-      guard let (time, event) = events.take(), time <= schedule.timeLimit else {
+      guard let (time, event) = events.take(), time <= timeLimit else {
         outcome = .overdue
         break
       }
@@ -236,16 +245,19 @@ final class HaulWorld {
     case .fade(let silence):
       dropLink()
       events.add(.lossNoticed(link: link), at: now + silence)
-    case .senderCrash:
-      guard sender != nil else { return }
-      // The process is gone: no session hears of anything, and nobody remembers what was verified.
-      sender = nil
-      senderNumber += 1
-      meter = nil
-      coding = nil
-      verifiedObjects = 0
-      dropLink()
-      events.add(.connect, at: now + schedule.reconnectDelay)
+    case .weaken(let length, let silence):
+      guard isConnected else { return }
+      weakening = (now, now + length)
+      events.add(.incident(.fade(silence)), at: now + length)
+    case .starve(let length): airFree = max(airFree, now + length)
+    case .garble(let count):
+      guard isConnected else { return }
+      isGarbled = true
+      arriveAfterAir(Data(repeating: 0xFF, count: count))
+    case .restart:
+      restarts = true
+      crashSender()
+    case .senderCrash: crashSender()
     case .powerCut:
       life += 1
       flash.powerCut()
@@ -279,6 +291,19 @@ final class HaulWorld {
       if schedule.carrier == .gatt { return arriveAfterAir(noise) }
       arriveAfterAir(RecordEncoder.encode(Record(kind: .stream, body: noise)))
     }
+  }
+
+  /// The process is gone: no session hears of anything, and nobody remembers what was verified or accepted.
+  private func crashSender() {
+    acceptedObjects = 0
+    verifiedObjects = 0
+    meter = nil
+    coding = nil
+    guard sender != nil else { return }
+    sender = nil
+    senderNumber += 1
+    dropLink()
+    events.add(.connect, at: now + schedule.reconnectDelay)
   }
 
   /// What is under a final name has to be the object, always.

@@ -17,6 +17,7 @@ extension Schedule {
     let expected = objects.reduce(0) { $0 + $1.count } * 1_000_000 / bytesPerSecond + 500_000
     chooseFaults(&random, expected: expected)
     chooseIncidents(&random, expected: expected)
+    timeLimit = nil
   }
 
   private mutating func chooseObjects(_ random: inout SeededGenerator) {
@@ -66,6 +67,7 @@ extension Schedule {
     attempts = .max
     faultsEnd = expected * 3 + 5_000_000
     reconnectDelay = random.pick(1000...3_000_000)
+    restarts = random.chance(0.05)
     guard random.chance(0.7) else { return }
     func rate(_ highest: Double) -> Double {
       random.chance(0.5)
@@ -79,7 +81,7 @@ extension Schedule {
   private mutating func chooseIncidents(_ random: inout SeededGenerator, expected: Int) {
     for _ in 0..<random.pick(0...5) {
       let at = random.pick(0...expected * 2)
-      switch random.pick(0...12) {
+      switch random.pick(0...16) {
       case 0, 1, 2: incidents.append((at, .cut))
       case 3: incidents.append((at, .senderCrash))
       case 4: incidents.append((at, .powerCut))
@@ -91,6 +93,14 @@ extension Schedule {
         incidents.append((at + random.pick(1000...90_000_000), .resume))
       case 9, 10: incidents.append((at, .limit([20, 61, 182, 244, 512][random.pick(0...4)])))
       case 11: incidents.append((at, .flood(random.pick(1...100_000))))
+      case 12:
+        incidents.append(
+          (at, .weaken(random.pick(100_000...10_000_000), silence: random.pick(100_000...6_000_000))))
+      case 13: incidents.append((at, .restart))
+      case 14: incidents.append((at, carrier == .l2cap ? .starve(random.pick(1000...15_000_000)) : .cut))
+      case 15:
+        incidents.append(
+          (at, carrier == .l2cap ? .garble(random.pick(1...2000)) : .fade(random.pick(100_000...6_000_000))))
       default: chooseLastingFault(&random, at: at)
       }
     }
