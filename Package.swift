@@ -42,9 +42,13 @@ var targets: [Target] = [
   // A mutex that the thread sanitizer understands, and flock(2).
   .target(name: "Locking", swiftSettings: settings),
 
+  // What is said to people: text that is safe to print, and the word that was meant.
+  .target(name: "Wording", swiftSettings: settings),
+  .testTarget(name: "WordingTests", dependencies: ["Wording"], swiftSettings: settings),
+
   // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
   .target(
-    name: "BulkTransfer", dependencies: ["Locking", "CCrypto", "CISAL", "CZstd"] + coreBluetooth,
+    name: "BulkTransfer", dependencies: ["Locking", "Wording", "CCrypto", "CISAL", "CZstd"] + coreBluetooth,
     swiftSettings: settings),
   .testTarget(
     name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking", "TestSupport"],
@@ -115,7 +119,7 @@ for name in [
 
     // A link in software.
     .target(
-      name: "VirtualRadio", dependencies: ["Radio", "Readiness", "Locking", "CLinux"],
+      name: "VirtualRadio", dependencies: ["Radio", "Readiness", "Locking", "Wording", "CLinux"],
       swiftSettings: settings),
     .testTarget(
       name: "VirtualRadioTests",
@@ -142,7 +146,9 @@ for name in [
     // The tool: a library of commands, so that tests reach them, and the executable.
     .target(
       name: "BluehaulTool",
-      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "BlueZRadio", "Locking"],
+      dependencies: [
+        "BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "BlueZRadio", "Locking", "Wording",
+      ],
       swiftSettings: settings),
     .executableTarget(
       name: "bluehaul", dependencies: ["BluehaulTool"], swiftSettings: settings),
@@ -203,7 +209,9 @@ for name in [
     // The engine on Core Bluetooth on the simulated radio, whole.
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking", "TestSupport"],
+      dependencies: [
+        "BluehaulTool", "BulkTransfer", "CoreBluetooth", "Radio", "VirtualRadio", "Locking", "TestSupport",
+      ],
       swiftSettings: settings),
   ]
 #endif

@@ -7,20 +7,37 @@ public struct TransferError: Error, Hashable, Sendable, CustomStringConvertible 
     public init(rawValue: String) { self.rawValue = rawValue }
   }
 
+  /// Something that helps and that a program has a way to choose.
+  public enum Remedy: Hashable, Sendable {
+    /// Send the file as it is, whatever its format.
+    case takeAsItIs
+    /// Send what these addresses hold.
+    case chooseAddresses(AddressRange)
+    /// Use another adapter.
+    case chooseRadio
+    /// Leave the choice of the carrier open, or choose GATT.
+    case chooseCarrier
+  }
+
   /// The kind.
   public var code: Code
   /// What happened, where and with which value; one sentence without a full stop.
   public var message: String
   /// What the user can do; one sentence without a full stop.
   public var advice: String?
+  /// What of it a program offers under a name of its own, such as an option of a command.
+  public var remedy: Remedy?
   /// Whether the same transfer may succeed when tried again without any change.
   public var isRetriable: Bool
 
   /// Makes an error.
-  public init(_ code: Code, _ message: String, advice: String? = nil, isRetriable: Bool = false) {
+  public init(
+    _ code: Code, _ message: String, advice: String? = nil, remedy: Remedy? = nil, isRetriable: Bool = false
+  ) {
     self.code = code
     self.message = message
     self.advice = advice
+    self.remedy = remedy
     self.isRetriable = isRetriable
   }
 

@@ -76,6 +76,18 @@ import Testing
     #expect(ExitCode.table.contains { $0.code == failure.exitCode })
   }
 
+  @Test(
+    arguments: [
+      (.takeAsItIs, "--raw"), (.chooseRadio, "--radio RADIO"), (.chooseCarrier, "--via auto"),
+      (AddressRange(start: 0x10, end: 0x20).map { .chooseAddresses($0) }, "--range 0x10-0x1F"), (nil, nil),
+    ] as [(TransferError.Remedy?, String?)])
+  func adviceNamesTheOptionThatDoesIt(remedy: TransferError.Remedy?, option: String?) {
+    let failure = Failure(TransferError(.unusableFile, "x is odd", advice: "do that", remedy: remedy))
+    #expect(failure.advice == "do that" + (option.map { " (\($0))" } ?? ""))
+    let silent = Failure(TransferError(.unusableFile, "x is odd", remedy: remedy))
+    #expect(silent.advice == nil)
+  }
+
   @Test func anUnknownErrorIsAFaultOfTheProgram() {
     struct Odd: Error {}
     #expect(Failure(Odd()).exitCode == .internalError)

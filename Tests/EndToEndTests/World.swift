@@ -6,18 +6,7 @@ import Radio
 import Testing
 import VirtualRadio
 
-/// The engine's clock on a radio's.
-final class EngineClock: TransferClock {
-  private let clock: any RadioClock
-  init(_ clock: any RadioClock) { self.clock = clock }
-  var now: Duration { clock.now }
-  func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> TransferTimer {
-    let scheduled = clock.schedule(after: delay, work)
-    return TransferTimer { scheduled.cancel() }
-  }
-  func beginActivity() { clock.beginActivity() }
-  func endActivity() { clock.endActivity() }
-}
+@testable import BluehaulTool
 
 /// A sender, a device and the air between them, in simulated time that runs by itself.
 final class World: Sendable {
@@ -25,7 +14,7 @@ final class World: Sendable {
 
   let clock = VirtualClock(.lockStep)
   let air: VirtualAir
-  let engineClock: EngineClock
+  let engineClock: RadioTime
   let sender: ObservedRadio
   let phone: VirtualRadio
   let device: VirtualRadio
@@ -36,7 +25,7 @@ final class World: Sendable {
     flash: SimulatedFlash.Profile = SimulatedFlash.Profile(), seed: UInt64 = 1
   ) throws {
     air = VirtualAir(clock: clock, link: link, seed: seed, faults: faults)
-    engineClock = EngineClock(clock)
+    engineClock = RadioTime(clock)
     phone = air.makeRadio(name: "sender")
     sender = ObservedRadio(phone)
     device = air.makeRadio(name: Self.deviceName)

@@ -1,3 +1,5 @@
+internal import Wording
+
 /// Reads a command line as a tree of declarations tells.
 ///
 /// Options are `--name`, `--name value` or `--name=value`, before or after operands; `-x` where a flag has a short form. A value that

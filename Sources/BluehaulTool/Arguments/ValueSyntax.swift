@@ -1,3 +1,5 @@
+internal import Wording
+
 /// How the value of an option or operand is written, and what it is read into.
 struct ValueSyntax<Value: Sendable>: Sendable {
   /// What stands for the value in help texts, such as `SIZE`.

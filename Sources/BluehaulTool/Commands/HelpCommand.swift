@@ -1,4 +1,5 @@
 internal import VirtualRadio
+internal import Wording
 
 extension CommandDeclaration {
   /// `help [TOPIC...]`: a command's help text, or a text of its own.

@@ -35,7 +35,8 @@ enum InspectCommand {
       // Whatever is in the way, it is the file's matter here.
       if let obstacle = inspection.obstacle {
         throw Failure(
-          code: obstacle.code.rawValue, message: obstacle.message, advice: obstacle.advice, exitCode: .badFile
+          code: obstacle.code.rawValue, message: obstacle.message, advice: obstacle.adviceWithOption,
+          exitCode: .badFile
         )
       }
     }

@@ -177,10 +177,11 @@ extension Report {
   /// An error that does not end the run.
   static func warning(_ error: TransferError) -> Report {
     Report(
-      "warning", .warning, [Printable.text(error.description, limit: 600)],
+      "warning", .warning,
+      [Printable.text(error.adviceWithOption.map { "\(error.message); \($0)" } ?? error.message, limit: 600)],
       [
         .init("code", .string(error.code.rawValue)), .init("message", .string(error.message)),
-        .init("advice", .optional(error.advice)),
+        .init("advice", .optional(error.adviceWithOption)),
       ])
   }
 }

@@ -1,18 +1,9 @@
+internal import Wording
+
 /// Makes names and texts that come from a device, a file or the command line safe to print.
 enum Printable {
   /// `text` without anything that moves the cursor, breaks the line or hides its order; at most `limit` characters.
-  static func text(_ text: String, limit: Int = 200) -> String {
-    var result = ""
-    var length = 0
-    for scalar in text.unicodeScalars {
-      let piece =
-        isHarmless(scalar) ? String(scalar) : "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-      length += piece.unicodeScalars.count
-      if length > limit { return result + "…" }
-      result += piece
-    }
-    return result
-  }
+  static func text(_ text: String, limit: Int = 200) -> String { SafeText.escaping(text, limit: limit) }
 
   /// `text` as one word of a shell's command line (POSIX.1-2024, Shell Command Language 2.2).
   static func shellWord(_ text: String) -> String {
@@ -41,13 +32,6 @@ enum Printable {
       result.append(character)
     }
     return result
-  }
-
-  private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
-    default: true
-    }
   }
 
   private static let wide: [ClosedRange<UInt32>] = [

@@ -25,7 +25,7 @@ struct Failure: Hashable, Sendable {
       self.init(code: "usage", message: error.message, advice: error.advice, exitCode: .usage)
     case let error as TransferError:
       self.init(
-        code: error.code.rawValue, message: error.message, advice: error.advice,
+        code: error.code.rawValue, message: error.message, advice: error.adviceWithOption,
         exitCode: ExitCode(for: error.code))
     case let error as Failure:
       self = error
@@ -40,6 +40,21 @@ struct Failure: Hashable, Sendable {
 }
 
 extension Failure: Error {}
+
+extension TransferError {
+  /// The advice of the engine with the option that does it.
+  var adviceWithOption: String? {
+    guard let advice, let remedy else { return advice }
+    let option =
+      switch remedy {
+      case .takeAsItIs: TransferOptions.raw.declaration.usage
+      case .chooseAddresses(let range): "--\(TransferOptions.range.declaration.name) \(range)"
+      case .chooseRadio: RadioOptions.radio.declaration.usage
+      case .chooseCarrier: "--\(TransferOptions.via.declaration.name) \(CarrierChoice.automatic.rawValue)"
+      }
+    return "\(advice) (\(option))"
+  }
+}
 
 extension ExitCode {
   /// The exit code of a kind of failure.

@@ -259,7 +259,8 @@ public struct ConnectionMachine: Sendable {
     if isFinal {
       // Nothing can be ended any more where there is no adapter.
       return enter(
-        .failed(.init(.radioUnavailable, why, advice: "choose a radio with --radio")), [], until: nil)
+        .failed(.init(.radioUnavailable, why, advice: "choose a radio", remedy: .chooseRadio)), [], until: nil
+      )
     }
     if state == .waitingForRadio { return [] }
     return enter(.waitingForRadio, [], until: due(configuration.radioLimit, now))

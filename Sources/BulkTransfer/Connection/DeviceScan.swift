@@ -79,7 +79,7 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
     if hasScanned, !why.isFinal { return }
     continuation.finish(
       throwing: TransferError(
-        .radioUnavailable, why.words, advice: "switch it on, or choose another with --radio"))
+        .radioUnavailable, why.words, advice: "switch it on, or choose another", remedy: .chooseRadio))
   }
 
   func centralManager(

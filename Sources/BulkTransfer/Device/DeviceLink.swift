@@ -151,7 +151,7 @@ public struct DeviceLink: Sendable {
     guard choice == .automatic else {
       let error = TransferError(
         .unsupportedDevice, "\(target) does not take an L2CAP channel: \(why)",
-        advice: "use --via gatt or --via auto")
+        advice: "leave the choice open, or choose GATT", remedy: .chooseCarrier)
       return enter(.unlinked, [.fail(error)], now)
     }
     return enter(.subscribing, [.subscribe], now)

@@ -136,7 +136,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     guard outcome == nil else { return }
     remove { _ in true }
     if isFinal {
-      finish(.failure(TransferError(.radioUnavailable, why, advice: "choose a radio with --radio")))
+      finish(.failure(TransferError(.radioUnavailable, why, advice: "choose a radio", remedy: .chooseRadio)))
     } else {
       emit(.interrupted(why))
     }

@@ -19,7 +19,8 @@ struct FileExamination {
       try examine(recognition, options)
       if options.range != nil, inspection.format != .intelHEX {
         throw TransferError(
-          .invalidArgument, "--range is for Intel HEX files, \(name) is \(inspection.format.title)",
+          .invalidArgument,
+          "a range of addresses is for Intel HEX files, \(name) is \(inspection.format.title)",
           advice: "leave it out")
       }
       inspection.imageSize = image?.size
@@ -52,7 +53,8 @@ struct FileExamination {
     }
     if !inspection.format.isPushable {
       throw TransferError(
-        .unusableFile, "\(name) is \(inspection.format.title)", advice: inspection.format.advice)
+        .unusableFile, "\(name) is \(inspection.format.title)", advice: inspection.format.advice,
+        remedy: inspection.format.canBeTakenAsItIs ? .takeAsItIs : nil)
     }
   }
 
@@ -109,7 +111,7 @@ extension FileExamination {
     if !agrees {
       throw TransferError(
         .malformedFile, "\(name) is an MCUboot image and damaged: its hash is not that of its contents",
-        advice: "copy or build it again, or send it as it is with --raw")
+        advice: "copy or build it again, or send it as it is", remedy: .takeAsItIs)
     }
   }
 

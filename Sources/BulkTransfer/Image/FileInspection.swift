@@ -63,23 +63,31 @@ extension ImageFormat {
     }
   }
 
+  /// Whether a file of this kind, which is not sent by itself, may be meant to be.
+  var canBeTakenAsItIs: Bool {
+    switch self {
+    case .zip, .dfuPackage, .suit, .gzip, .xz, .zstd, .bzip2: true
+    case .raw, .intelHEX, .mcuboot, .elf, .uf2, .sRecord, .colouredText, .dfuSuffix: false
+    }
+  }
+
   /// What to do with a file of this kind, for those that are not sent.
   var advice: String? {
     switch self {
     case .raw, .intelHEX, .mcuboot: nil
     case .elf: "convert it with objcopy -O binary IN OUT (or -O ihex)"
-    case .zip: "unpack it and send the image in it, or send the archive itself with --raw"
+    case .zip: "unpack it and send the image in it, or send the archive itself"
     case .dfuPackage:
-      "unpack it and send the .bin in it, or send the archive itself with --raw; devices with Nordic's DFU are not supported yet"
+      "devices with Nordic's DFU are not supported yet: unpack it and send the .bin in it, or send the archive itself"
     case .uf2: "use the .bin or .hex of the same build, or convert it with uf2conv.py"
     case .sRecord: "convert it with objcopy -I srec -O ihex IN OUT"
     case .colouredText: "use the file that the listing was made from"
-    case .suit: "send the image that it describes, or the envelope itself with --raw"
+    case .suit: "send the image that it describes, or the envelope itself"
     case .dfuSuffix: "take the image out with dfu-suffix -D FILE (or dfu-prefix -D FILE)"
-    case .gzip: "unpack it with gunzip, or send it as it is with --raw"
-    case .xz: "unpack it with unxz, or send it as it is with --raw"
-    case .zstd: "unpack it with unzstd, or send it as it is with --raw"
-    case .bzip2: "unpack it with bunzip2, or send it as it is with --raw"
+    case .gzip: "unpack it with gunzip, or send it as it is"
+    case .xz: "unpack it with unxz, or send it as it is"
+    case .zstd: "unpack it with unzstd, or send it as it is"
+    case .bzip2: "unpack it with bunzip2, or send it as it is"
     }
   }
 }

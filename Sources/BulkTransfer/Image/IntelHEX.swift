@@ -80,7 +80,7 @@ struct IntelHEX: Sendable {
       let largest = regions.max { $0.count < $1.count } ?? first
       throw TransferError(
         .invalidArgument, "\(name) holds \(regions.count) images far apart: \(Self.list(regions))",
-        advice: "choose what to send by its addresses, for example --range \(largest)")
+        advice: "choose what to send by its addresses", remedy: .chooseAddresses(largest))
     }
     return (first, SectionSource(chosen, addresses: first))
   }

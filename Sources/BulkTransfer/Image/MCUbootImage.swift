@@ -56,7 +56,7 @@ struct MCUbootImage: Sendable {
     func fault(_ what: String) -> TransferError {
       TransferError(
         .malformedFile, "\(name) is an MCUboot image and \(what)",
-        advice: "copy or build it again, or send it as it is with --raw")
+        advice: "copy or build it again, or send it as it is", remedy: .takeAsItIs)
     }
     guard source.size >= Self.headerSize else {
       throw fault("cut short: its header has 32 bytes, the file \(source.size)")

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Wording
 
 /// A system call that failed: its C name and `errno`, read at once.
 struct SystemError: Error, Hashable, Sendable {
@@ -138,25 +139,10 @@ extension TransferError {
 
 extension String {
   /// The text for a terminal or a log: control and direction characters, which could forge output, are written as `\u{...}`.
-  var printable: String {
-    var text = ""
-    for scalar in unicodeScalars {
-      if scalar.isUnprintable {
-        text += "\\u{\(String(scalar.value, radix: 16))}"
-      } else {
-        text.unicodeScalars.append(scalar)
-      }
-    }
-    return text
-  }
+  var printable: String { SafeText.escaping(self) }
 }
 
 extension Unicode.Scalar {
-  /// Whether it is no visible character and no space: controls, line separators, direction marks, unassigned and private ones.
-  var isUnprintable: Bool {
-    switch properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true
-    default: false
-    }
-  }
+  /// Whether it is no visible character and no space.
+  var isUnprintable: Bool { !SafeText.isHarmless(self) }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Wording
 
 extension FaultPlan {
   /// One way to write an item, for help texts.
@@ -77,7 +78,7 @@ private struct FaultItem {
         key: "\"\(words)\"", value: nil, problem: "an item is empty; faults look like drop@40%")
     }
     guard Self.names.contains(name) else {
-      let likely = Setting.nearest(to: name, in: Self.names).map { " (did you mean \($0)?)" } ?? ""
+      let likely = Spelling.closest(to: name, among: Self.names).map { " (did you mean \($0)?)" } ?? ""
       throw SettingError(
         key: words, value: nil,
         problem: "no such fault\(likely); there are \(Self.names.joined(separator: ", "))")

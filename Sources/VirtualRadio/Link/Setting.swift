@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Wording
 
 /// One `key=value` of a setting in words, with readers that name both where they fail.
 struct Setting {
@@ -14,7 +15,7 @@ struct Setting {
       throw SettingError(key: "\"\(item)\"", value: nil, problem: "an item is empty; items are key=value")
     }
     guard keys.contains(key) else {
-      let likely = Self.nearest(to: key, in: keys).map { " (did you mean \($0)?)" } ?? ""
+      let likely = Spelling.closest(to: key, among: keys).map { " (did you mean \($0)?)" } ?? ""
       throw SettingError(
         key: key, value: nil, problem: "no such key\(likely); there are \(keys.joined(separator: ", "))")
     }
@@ -64,31 +65,5 @@ struct Setting {
     let fraction = isPercent ? number / 100 : number
     guard fraction <= limit else { throw error("must be 0...\(limit)") }
     return fraction
-  }
-
-  /// The word that differs least from `word`, if it is near enough to be meant.
-  static func nearest(to word: String, in candidates: [String]) -> String? {
-    let ranked = candidates.map { (candidate: $0, edits: edits(Array(word.utf8), Array($0.utf8))) }
-    guard let best = ranked.min(by: { $0.edits < $1.edits }) else { return nil }
-    return best.edits <= max(1, best.candidate.utf8.count / 3) ? best.candidate : nil
-  }
-
-  /// Insertions, deletions, replacements and swaps of neighbours between two words.
-  private static func edits(_ left: [UInt8], _ right: [UInt8]) -> Int {
-    guard left.count <= 64, right.count <= 64 else { return .max }
-    var rows = [Array(0...right.count)]
-    for (index, letter) in left.enumerated() {
-      var row = [index + 1]
-      for column in right.indices {
-        let isSame = letter == right[column]
-        var least = min(rows[index][column] + (isSame ? 0 : 1), row[column] + 1, rows[index][column + 1] + 1)
-        if index > 0, column > 0, letter == right[column - 1], left[index - 1] == right[column] {
-          least = min(least, rows[index - 1][column - 1] + 1)
-        }
-        row.append(least)
-      }
-      rows.append(row)
-    }
-    return rows[left.count][right.count]
   }
 }

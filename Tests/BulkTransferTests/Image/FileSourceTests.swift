@@ -111,7 +111,7 @@ struct FileSourceTests {
 
   @Test("control characters in a path do not reach the terminal")
   func printable() {
-    #expect(refusal("/no\u{1B}[31m/\u{202E}x") == "/no\\u{1b}[31m/\\u{202e}x does not exist")
+    #expect(refusal("/no\u{1B}[31m/\u{202E}x") == "/no\\u{1B}[31m/\\u{202E}x does not exist")
   }
 }
 

@@ -22,7 +22,8 @@ struct ImageFileTests {
       Sample(format: .mcuboot, contents: try SampleFiles.mcuboot(body: pattern(5000))),
       Sample(format: .elf, contents: SampleFiles.elf, refusal: "is an ELF file", advice: "objcopy -O binary"),
       Sample(
-        format: .zip, contents: SampleFiles.zip(["a.bin"]), refusal: "is a ZIP archive", advice: "--raw"),
+        format: .zip, contents: SampleFiles.zip(["a.bin"]), refusal: "is a ZIP archive",
+        advice: "send the archive itself"),
       Sample(
         format: .dfuPackage, contents: SampleFiles.zip(["fw/manifest.json", "fw/a.bin"]),
         refusal: "is a firmware package for Nordic's DFU", advice: "unpack it"),
@@ -226,7 +227,7 @@ struct ImageFileTests {
     let names = ["../../etc/passwd", "a\u{1B}[31m", "__MACOSX/manifest.json", "__MACOSX/._manifest.json"]
     let inspection = try ImageFile.inspect(path: folder.write(SampleFiles.zip(names), "f"))
     #expect(inspection.format == .zip)
-    #expect(inspection.fact("names")?.contains("a\\u{1b}[31m") == true)
+    #expect(inspection.fact("names")?.contains("a\\u{1B}[31m") == true)
     let cut = try ImageFile.inspect(path: folder.write(SampleFiles.zip(names).dropLast(30), "f"))
     #expect(cut.obstacle?.code == .malformedFile)
   }

@@ -163,7 +163,8 @@ struct IntelHEXTests {
     #expect(
       error?.message
         == "a.hex holds 2 images far apart: 0x1000-0x1063 (100 bytes), 0x2065-0x212C (200 bytes)")
-    #expect(error?.advice == "choose what to send by its addresses, for example --range 0x2065-0x212C")
+    #expect(error?.advice == "choose what to send by its addresses")
+    #expect(error?.remedy == .chooseAddresses(try #require(AddressRange(start: 0x2065, end: 0x212D))))
     let range = try #require(AddressRange(start: 0x1000, end: 0x2FFF))
     #expect(try image(text, range: range).bytes == first + Data(repeating: 0xFF, count: 4097) + second)
   }

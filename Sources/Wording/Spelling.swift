@@ -1,14 +1,14 @@
 /// Finds the word that a mistyped one was meant to be.
-enum Spelling {
+package enum Spelling {
   /// The closest candidate, if it is close enough to be meant.
-  static func closest(to word: String, among candidates: some Sequence<String>) -> String? {
+  package static func closest(to word: String, among candidates: some Sequence<String>) -> String? {
     let near = candidates.map { (candidate: $0, distance: distance(word.lowercased(), $0.lowercased())) }
       .filter { $0.distance <= max(1, min(3, max(word.count, $0.candidate.count) / 3)) }
     return near.min { ($0.distance, $0.candidate) < ($1.distance, $1.candidate) }?.candidate
   }
 
   /// Insertions, deletions, substitutions and swaps of neighbours that lead from one word to the other.
-  static func distance(_ from: String, _ to: String) -> Int {
+  package static func distance(_ from: String, _ to: String) -> Int {
     let a = Array(from.prefix(64))
     let b = Array(to.prefix(64))
     var rows = [Array(0...b.count)]
