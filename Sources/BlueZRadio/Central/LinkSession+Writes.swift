@@ -46,12 +46,15 @@ extension LinkSession {
 
   // MARK: Descriptors
 
-  /// Asks for the descriptor of a characteristic.
-  func acquireWrites(_ handle: AttributeHandle, attempt: Int = 0) {
-    guard !isOver, !gate.hasSocket(handle), attempt > 0 || acquiring.insert(handle).inserted else { return }
+  /// Asks for the descriptor of a characteristic; `settled` is called once it is there, or known not to be.
+  func acquireWrites(
+    _ handle: AttributeHandle, attempt: Int = 0, then settled: @escaping @Sendable () -> Void = {}
+  ) {
+    guard !isOver else { return }
+    guard !gate.hasSocket(handle), attempt > 0 || acquiring.insert(handle).inserted else { return settled() }
     guard let characteristic = database.characteristic(handle) else {
       acquiring.remove(handle)
-      return
+      return settled()
     }
     host.call(characteristic.path, BlueZ.gattCharacteristic, "AcquireWrite", [.options([:])]) {
       [weak self] result in
@@ -64,26 +67,27 @@ extension LinkSession {
         }
         setMTU(mtu)
         gate.setSocket(AcquiredSocket(descriptor.owner), of: handle)
-      case .failure(let error): acquisitionFailed(handle, Verdict(error), attempt)
+        settled()
+      case .failure(let error): acquisitionFailed(handle, Verdict(error), attempt, settled)
       }
     }
   }
 
-  private func acquisitionFailed(_ handle: AttributeHandle, _ verdict: Verdict, _ attempt: Int) {
+  private func acquisitionFailed(
+    _ handle: AttributeHandle, _ verdict: Verdict, _ attempt: Int, _ settled: @escaping @Sendable () -> Void
+  ) {
     switch verdict {
     case .busy, .held, .doubtful(.radio, _):
       // It may be this program's own from before, whose end the daemon has yet to see.
-      guard attempt < 8 else {
-        acquiring.remove(handle)
-        return gate.setSocket(nil, usesCalls: true, of: handle)
+      guard attempt < 8 else { break }
+      return host.after(.milliseconds(10 << attempt)) { [weak self] in
+        self?.acquireWrites(handle, attempt: attempt + 1, then: settled)
       }
-      host.after(.milliseconds(10 << attempt)) { [weak self] in
-        self?.acquireWrites(handle, attempt: attempt + 1)
-      }
-    default:
-      acquiring.remove(handle)
-      gate.setSocket(nil, usesCalls: true, of: handle)
+    default: break
     }
+    acquiring.remove(handle)
+    gate.setSocket(nil, usesCalls: true, of: handle)
+    settled()
   }
 
   // MARK: Calls

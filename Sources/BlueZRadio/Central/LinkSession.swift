@@ -32,6 +32,8 @@ final class LinkSession: @unchecked Sendable {
   private(set) var users: [CentralClient] = []
   private(set) var isOver = false
   private(set) var isResolved = false
+  /// The daemon has resolved the services, and is asked for what belongs to them.
+  private var isResolving = false
   /// Services that the peer has advertised, and those that clients have asked for.
   private(set) var knownServices: Set<BluetoothUUID>
   private(set) var database = RemoteDatabase()
@@ -96,14 +98,17 @@ final class LinkSession: @unchecked Sendable {
     isDatabaseOld = true
     guard DeviceFacts(host.store, path)?.areServicesResolved == true else {
       isResolved = false
+      isResolving = false
       return
     }
-    guard !isResolved else { return }
+    guard !isResolved, !isResolving else { return }
+    isResolving = true
     settle { [weak self] in
-      guard let self, !isResolved, DeviceFacts(host.store, path)?.areServicesResolved == true else { return }
+      guard let self, isResolving else { return }
       refresh()
       learnMTU { [weak self] in
-        guard let self, !isOver, !isResolved else { return }
+        guard let self, !isOver, isResolving else { return }
+        isResolving = false
         isResolved = true
         goOn()
       }
@@ -201,22 +206,24 @@ final class LinkSession: @unchecked Sendable {
 
   /// Before any request goes on, so that who has found a device's services knows how much fits into a packet.
   ///
-  /// The copy of the property may be from before the exchange: the daemon does not tell that it has changed.
+  /// The daemon's objects of a device outlive its links. Between two links they have no such property, and no signal tells that it is
+  /// back, or that it has changed: so the copy says nothing about it.
   private func learnMTU(then goOn: @escaping @Sendable () -> Void) {
-    guard let characteristic = database.characteristics.first(where: { $0.mtu != nil }) else {
-      // Daemons before 5.62 tell it together with a descriptor only.
-      if let first = database.characteristics.first(where: { $0.properties.contains(.writeWithoutResponse) })
-      {
-        acquireWrites(first.handle)
-      }
-      return goOn()
-    }
+    guard let characteristic = database.characteristics.first else { return goOn() }
     host.call(
       characteristic.path, DBusWellKnown.properties, "Get",
       [.string(BlueZ.gattCharacteristic), .string("MTU")]
     ) { [weak self] result in
-      if case .success(let reply) = result, case .uint16(let mtu)? = reply.property { self?.setMTU(mtu) }
-      goOn()
+      guard let self, !isOver else { return }
+      if case .success(let reply) = result, case .uint16(let mtu)? = reply.property {
+        setMTU(mtu)
+        return goOn()
+      }
+      // Daemons before 5.62 tell it together with a descriptor only.
+      guard
+        let first = database.characteristics.first(where: { $0.properties.contains(.writeWithoutResponse) })
+      else { return goOn() }
+      acquireWrites(first.handle, then: goOn)
     }
   }
 }

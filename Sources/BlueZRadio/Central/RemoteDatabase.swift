@@ -23,8 +23,6 @@ struct RemoteDatabase: Sendable, Hashable {
     let path: ObjectPath
     let uuid: BluetoothUUID
     let properties: GATTProperties
-    /// The daemon's word for the ATT MTU, where it has one.
-    let mtu: UInt16?
     let declaration: AttributeHandle
     fileprivate(set) var end: AttributeHandle
 
@@ -67,8 +65,7 @@ struct RemoteDatabase: Sendable, Hashable {
       characteristics.append(
         Characteristic(
           path: path, uuid: uuid, properties: GATTProperties(flags: flags ?? []),
-          mtu: store.property("MTU", BlueZ.gattCharacteristic, of: path), declaration: declaration,
-          end: declaration + 1))
+          declaration: declaration, end: declaration + 1))
     }
     for path in store.paths(with: BlueZ.gattDescriptor, within: device) {
       guard let handle = Self.handle(path, "desc"), let uuid = Self.uuid(store, BlueZ.gattDescriptor, path)

@@ -20,6 +20,22 @@ struct CentralTests {
     #expect(rig.command(1) == .accepted)
   }
 
+  @Test(
+    "Who knows the services of a device knows the ATT MTU, also where the daemon has had the device before",
+    arguments: [true, false])
+  func mtu(isTold: Bool) async throws {
+    let rig = try await CentralRig()
+    for mtu in [185, 100, 247] as [UInt16] {
+      rig.daemon.setMTU(mtu, isTold: isTold)
+      rig.central.connect(FakeDevice.peer)
+      try await rig.events.first { if case .connected = $0 { () } else { nil } }
+      _ = try await rig.answer(rig.ask(.discoverServices(nil))).get()
+      #expect(rig.central.attMTU(of: FakeDevice.peer) == Int(mtu))
+      rig.daemon.setConnected(false)
+      _ = try await rig.disconnection()
+    }
+  }
+
   // MARK: Ends of links
 
   @Test(

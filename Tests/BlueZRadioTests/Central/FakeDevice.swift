@@ -48,6 +48,9 @@ final class FakeDevice: Sendable {
   private struct State: Sendable {
     var isConnected = false
     var rssi: Int16?
+    var mtu: UInt16 = 185
+    /// Whether it is a property, as with daemons from 5.62 on: of a device that is linked.
+    var isMTUTold = true
     var value: [UInt8] = []
     var log: [String] = []
     var exports: [ObjectPath: DBusExport] = [:]
@@ -95,6 +98,14 @@ final class FakeDevice: Sendable {
 
   func refuse(_ member: String, _ error: DBusError?) { state.withLock { $0.refusals[member] = error } }
   func hold(_ member: String) { state.withLock { _ = $0.held.insert(member) } }
+
+  /// What the next link agrees on.
+  func setMTU(_ mtu: UInt16, isTold: Bool) {
+    state.withLock { state in
+      state.mtu = mtu
+      state.isMTUTold = isTold
+    }
+  }
 
   func setConnected(_ isConnected: Bool) {
     state.withLock { $0.isConnected = isConnected }
@@ -200,14 +211,21 @@ final class FakeDevice: Sendable {
       methods: [
         method("ReadValue", [Self.options], [Self.bytes]) { [.bytes([1])] },
         method("WriteValue", [Self.bytes, Self.options]),
-        method("AcquireWrite", [Self.options], descriptor) { try Self.give(self.writeEnds) },
-        method("AcquireNotify", [Self.options], descriptor) { try Self.give(self.notifyEnds) },
+        method("AcquireWrite", [Self.options], descriptor) { try self.give(self.writeEnds) },
+        method("AcquireNotify", [Self.options], descriptor) { try self.give(self.notifyEnds) },
         method("StartNotify"), method("StopNotify"),
       ],
       properties: [
         Self.constant("UUID", .string(characteristic.remote.uuid.longText)),
         Self.constant("Service", .objectPath(Self.service)),
-        Self.constant("Flags", characteristic.flags.dbusValue), Self.constant("MTU", .uint16(185)),
+        Self.constant("Flags", characteristic.flags.dbusValue),
+        DBusProperty("MTU", .uint16) { () throws(DBusError) in
+          let state = self.state.withLock { $0 }
+          guard state.isMTUTold, state.isConnected else {
+            throw DBusError(name: DBusErrorName.invalidArguments, message: "No such property")
+          }
+          return .uint16(state.mtu)
+        },
         DBusProperty("Value", .array(of: .byte)) { () throws(DBusError) in
           .bytes(self.state.withLock { $0.value })
         },
@@ -215,13 +233,13 @@ final class FakeDevice: Sendable {
       ])
   }
 
-  private static func give(_ ends: Arrivals<DaemonEnd>) throws -> [DBusValue] {
+  private func give(_ ends: Arrivals<DaemonEnd>) throws -> [DBusValue] {
     var raw: [Int32] = [0, 0]
     guard unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &raw) == 0 else {
       throw POSIXError(.EMFILE)
     }
     ends.put(DaemonEnd(UnixDescriptor(owning: raw[0])))
-    return [.descriptor(UnixDescriptor(owning: raw[1])), .uint16(185)]
+    return [.descriptor(UnixDescriptor(owning: raw[1])), .uint16(state.withLock(\.mtu))]
   }
 }
 

@@ -26,7 +26,6 @@ struct RemoteDatabaseTests {
       path("/service000a/char000b"): [
         BlueZ.gattCharacteristic: [
           "UUID": uuid("fff1"), "Flags": ["read", "write", "write-without-response"].dbusValue,
-          "MTU": .uint16(247),
         ]
       ],
       path("/service000a/char000d"): [
@@ -69,7 +68,6 @@ struct RemoteDatabaseTests {
         RemoteDescriptor(handle: 0x0F, uuid: .clientConfiguration),
         RemoteDescriptor(handle: 0x10, uuid: BluetoothUUID(UInt16(0x2901))),
       ])
-    #expect(database.characteristic(0x0C)?.mtu == 247)
   }
 
   @Test("only what is asked for is found")
