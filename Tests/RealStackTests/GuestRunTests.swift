@@ -38,7 +38,6 @@ extension OnARealStack {
 
     @Test(
       "tests with Bumble pass",
-      .disabled("with it, lengths of writes are late and a transfer does not end: causes are not known"),
       .enabled(
         if: ForeignSoftware.bumble.obstacle == nil, Comment(rawValue: ForeignSoftware.bumble.obstacle ?? "")),
       arguments: GuestSuites.with(.bumble))

@@ -46,8 +46,14 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
   static func with(_ software: ForeignSoftware) -> [GuestSuites] {
     switch software {
     case .bleak:
-      [GuestSuites(name: "bleak", tests: ["ForeignPeerTests.BleakTests/notebook"])]
-    case .bumble: [GuestSuites(name: "Bumble", tests: ["ForeignPeerTests.BumbleTests"])]
+      ["notebook", "haul"].map {
+        GuestSuites(name: "bleak \($0)", tests: ["ForeignPeerTests.BleakTests/\($0)"])
+      }
+    // Two devices with one address: what bluetoothd remembers of one it takes for the other's.
+    case .bumble:
+      ["device", "haul"].map {
+        GuestSuites(name: "Bumble \($0)", tests: ["ForeignPeerTests.BumbleTests/\($0)"])
+      }
     }
   }
 }

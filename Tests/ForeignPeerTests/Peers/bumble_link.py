@@ -6,7 +6,7 @@ import subprocess
 
 from bumble.core import UUID, AdvertisingData
 from bumble.device import Device, DeviceConfiguration
-from bumble.hci import Address, OwnAddressType
+from bumble.hci import HCI_COMMAND_DISALLOWED_ERROR, Address, HCI_Error, OwnAddressType
 from bumble.host import Host
 from bumble.transport import open_transport
 
@@ -73,6 +73,13 @@ async def advertise(device, service):
     while True:
         # The controllers tell a scanner of an advertiser once, when it begins.
         if not links:
-            await device.stop_advertising()
-            await device.start_advertising(own_address_type=OwnAddressType.PUBLIC)
+            try:
+                await device.stop_advertising()
+                await device.start_advertising(own_address_type=OwnAddressType.PUBLIC)
+            except HCI_Error as error:
+                # Somebody has connected at this moment, which has ended it already.
+                if error.error_code != HCI_COMMAND_DISALLOWED_ERROR:
+                    raise
+                if device.legacy_advertising_set:
+                    device.legacy_advertising_set.enabled = False
         await asyncio.sleep(1)
