@@ -23,6 +23,11 @@ enum Adapters {
       }
       for (path, interfaces) in try await bus.managedObjects(at: "/", destination: "org.bluez") {
         guard case .objectPath(let adapter)? = interfaces[device]?["Adapter"] else { continue }
+        // While the daemon ends a link, it does not answer a call to forget the device; it does answer one to end the link.
+        if interfaces[device]?["Connected"] == .boolean(true) {
+          _ = try? await bus.call(
+            .call(destination: "org.bluez", path: path, interface: device, member: "Disconnect"))
+        }
         // It may go by itself meanwhile.
         _ = try? await bus.call(
           .call(

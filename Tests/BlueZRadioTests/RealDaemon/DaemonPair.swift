@@ -24,10 +24,8 @@ final class DaemonPair: Sendable {
     bus = try await DBusConnection.open(.system)
     for (path, interfaces) in try await bus.managedObjects(at: "/", destination: "org.bluez") {
       guard case .objectPath(let adapter)? = interfaces["org.bluez.Device1"]?["Adapter"] else { continue }
-      _ = try? await bus.call(
-        .call(
-          destination: "org.bluez", path: adapter, interface: "org.bluez.Adapter1", member: "RemoveDevice",
-          body: [.objectPath(path)]))
+      // It may go by itself meanwhile.
+      try? await Self.forget(path, of: adapter, bus)
     }
     let radio = try BlueZRadio(adapter: "hci0")
     let other = try BlueZRadio(adapter: "hci1")
@@ -38,6 +36,16 @@ final class DaemonPair: Sendable {
         peripheralEvents.put(event)
       })
     try await expectState(.poweredOn)
+  }
+
+  /// Has the daemon forget a device, and its bond; it does not answer that while it ends the device's link, which it does answer.
+  static func forget(_ device: ObjectPath, of adapter: ObjectPath, _ bus: DBusConnection) async throws {
+    _ = try? await bus.call(
+      .call(destination: "org.bluez", path: device, interface: "org.bluez.Device1", member: "Disconnect"))
+    _ = try await bus.call(
+      .call(
+        destination: "org.bluez", path: adapter, interface: "org.bluez.Adapter1", member: "RemoveDevice",
+        body: [.objectPath(device)]))
   }
 
   /// The peripheral would hold itself by what it calls.
