@@ -3,10 +3,15 @@ internal import Foundation
 
 /// How the files of a push may be coded: what the options say, or what the journal of an earlier run does.
 struct TransferCoding {
-  /// The fact of a journal that names the base.
-  private static let fact = "base"
+  /// The facts of a journal about it.
+  private enum Fact {
+    static let compression = "compress"
+    static let base = "base"
+    static let baseRaw = "base-raw"
+    static let baseRange = "base-range"
+  }
 
-  var compression = Compression.never
+  private(set) var compression = Compression.never
   /// The base as it was given, and its image.
   private(set) var base: (path: String, image: ImageFile)?
 
@@ -19,7 +24,8 @@ struct TransferCoding {
     _ arguments: ParsedArguments, command: String, objects: Int, former: [String: String] = [:]
   ) throws {
     let given = arguments[TransferOptions.base]
-    compression = arguments[TransferOptions.compress] ?? .auto
+    let earlier = given == nil ? former[Fact.compression].flatMap(Compression.init(rawValue:)) : nil
+    compression = arguments[TransferOptions.compress] ?? earlier ?? .auto
     if given != nil {
       guard compression != .never else {
         throw UsageError(
@@ -30,44 +36,80 @@ struct TransferCoding {
       }
     }
     guard compression != .never, objects == 1 else { return }
-    let options = ImageFile.Options(
-      treatsAsRaw: arguments[TransferOptions.raw], range: arguments[TransferOptions.range])
     if let given {
-      base = (given, try ImageFile(path: given, options: options))
-    } else if let path = former[Self.fact], let image = try? ImageFile(path: path, options: options) {
-      base = (path, image)
+      base = (given, try Self.open(given, TransferOptions.image(arguments)))
+    } else if let path = former[Fact.base] {
+      let options = ImageFile.Options(
+        treatsAsRaw: former[Fact.baseRaw] != nil,
+        range: former[Fact.baseRange].flatMap { try? AddressRange(parsing: $0) })
+      if let image = try? Self.open(path, options) { base = (path, image) }
     }
+  }
+
+  /// Opens a base. Addresses are taken from an Intel HEX file; of a base of another kind, all is taken.
+  private static func open(_ path: String, _ options: ImageFile.Options) throws(TransferError) -> ImageFile {
+    var options = options
+    if options.range != nil {
+      let kind = ImageFile.Options(treatsAsRaw: options.treatsAsRaw)
+      if try ImageFile.inspect(path: path, options: kind).format != .intelHEX { options.range = nil }
+    }
+    return try ImageFile(path: path, options: options)
   }
 
   /// What a journal keeps, for the command that goes on.
   var facts: [String: String] {
-    guard let base else { return [:] }
+    var facts = [Fact.compression: compression.rawValue]
+    guard let base else { return facts }
     let path = ManifestCommand.absolute(base.path)
-    return path.utf8.count <= TransferRecord.longestFact ? [Self.fact: path] : [:]
+    guard path.utf8.count <= TransferRecord.longestFact else { return facts }
+    facts[Fact.base] = path
+    if base.image.options.treatsAsRaw { facts[Fact.baseRaw] = "yes" }
+    if let range = base.image.options.range { facts[Fact.baseRange] = range.description }
+    return facts
   }
 }
 
 extension Report {
-  /// How the stream of a file is coded; `base` where one was given.
-  static func coding(_ coding: StreamCoding, of name: String, base: String?) -> Report {
+  /// How the stream of a file is coded.
+  ///
+  /// - Parameters:
+  ///   - base: the file that was given as base.
+  ///   - shortfall: why that is less than was asked for, if it is.
+  ///   - insists: whether compression was asked for in so many words.
+  static func coding(
+    _ coding: StreamCoding, of name: String, base: String? = nil, shortfall: CodingShortfall? = nil,
+    insists: Bool = false
+  ) -> Report {
     let object = Printable.text(name)
     let words: String
-    var level = Level.detail
-    switch (coding, base) {
+    switch (coding, base.map { Printable.text($0) }) {
     case (.changes, let base):
-      words = "sending what changed in \(object) since \(Printable.text(base ?? "the base"))"
-      level = .note
+      words = "sending what changed in \(object) since \(base ?? "the base")"
     case (_, .some(let base)):
-      words = "the receiver does not hold \(Printable.text(base)); sending the whole of \(object)"
-      level = .note
+      let why =
+        switch shortfall {
+        case .notHeld: "the receiver does not hold \(base); "
+        case .notSupported: "the receiver uses no bases; "
+        case .failed: "what changed in \(object) since \(base) did not get through; "
+        case nil: ""
+        }
+      words = why + "sending the whole of \(object)" + (coding == .compressed ? ", compressed" : "")
     case (.compressed, nil): words = "sending \(object) compressed"
-    case (.uncoded, nil): words = "sending \(object) as it is"
+    case (.uncoded, nil):
+      let why =
+        switch shortfall {
+        case .notSupported: "the receiver takes nothing compressed; "
+        case .failed: "what was compressed of \(object) did not get through; "
+        case .notHeld, nil: ""
+        }
+      words = why + "sending \(object) as it is"
     }
+    let isAsked = base != nil || (insists && shortfall != nil)
     return Report(
-      "coding", level, [words],
+      "coding", isAsked ? .note : .detail, [words],
       [
         .init("object", .string(name)), .init("coding", .string(coding.rawValue)),
-        .init("base", .optional(base)),
+        .init("base", .optional(base)), .init("shortfall", .optional(shortfall?.rawValue)),
       ])
   }
 }

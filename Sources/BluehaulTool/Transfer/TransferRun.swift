@@ -41,7 +41,8 @@ struct TransferRun {
       }, memory: KnownDevices(directory: folder), managerOptions: [CBManagerOptionRadioKey: radio],
       clock: RadioTime(radio.clock))
     do throws(TransferError) {
-      let view = TransferView(plan.manifest, base: coding.base?.path)
+      let view = TransferView(
+        plan.manifest, base: coding.base?.path, insists: coding.compression == .always)
       _ = try await push.run(view, on: printer)
     } catch {
       end(journal, error, printer)

@@ -6,6 +6,7 @@ struct TransferView {
   private let names: [String]
   private let sizes: [Int]
   private let base: String?
+  private let insists: Bool
   private let ceiling: @Sendable (CarrierKind) -> Double?
   private var carrier: CarrierKind?
   /// What the receiver held of each object when this run came to it.
@@ -18,23 +19,26 @@ struct TransferView {
 
   /// - Parameters:
   ///   - base: the file that the receiver is thought to hold.
+  ///   - insists: whether compression was asked for in so many words.
   ///   - ceiling: bytes per second that the link can carry at best, where that is known.
   init(
-    _ manifest: TransferManifest, base: String? = nil,
+    _ manifest: TransferManifest, base: String? = nil, insists: Bool = false,
     ceiling: @escaping @Sendable (CarrierKind) -> Double? = { _ in nil }
   ) {
     self.init(
-      manifest.objects.map { ($0.name, Int(clamping: $0.size)) }, base: base, ceiling: ceiling)
+      manifest.objects.map { ($0.name, Int(clamping: $0.size)) }, base: base, insists: insists,
+      ceiling: ceiling)
   }
 
   /// - Parameter objects: what is sent, with sizes in bytes.
   init(
-    _ objects: [(name: String, size: Int)], base: String? = nil,
+    _ objects: [(name: String, size: Int)], base: String? = nil, insists: Bool = false,
     ceiling: @escaping @Sendable (CarrierKind) -> Double?
   ) {
     names = objects.map(\.name)
     sizes = objects.map(\.size)
     self.base = base
+    self.insists = insists
     self.ceiling = ceiling
     last = TransferProgress(
       phase: .connect, object: names.first ?? "", objectCount: names.count,
@@ -93,8 +97,11 @@ struct TransferView {
     if state.phase == .transfer, codings[index] != state.coding {
       let isFirst = codings[index] == nil
       codings[index] = state.coding
-      if !isFirst || base != nil || state.coding != .uncoded {
-        printer.show(.coding(state.coding, of: state.objectName, base: base))
+      if !isFirst || base != nil || state.coding != .uncoded || state.codingShortfall != nil {
+        printer.show(
+          .coding(
+            state.coding, of: state.objectName, base: base, shortfall: state.codingShortfall,
+            insists: insists))
       }
     }
     last = progress(state)

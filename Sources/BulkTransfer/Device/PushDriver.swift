@@ -22,7 +22,8 @@ final class PushDriver: @unchecked Sendable {
   private let events: EventFeed<PushEvent>
 
   let connection: ConnectionDriver
-  private let encoder: SegmentEncoder
+  let encoder: SegmentEncoder
+  var pace = CodingPace()
   private var link: DeviceLink
   private var session: SenderSession?
   private(set) var carrier: (any SenderCarrier)?
@@ -66,7 +67,7 @@ final class PushDriver: @unchecked Sendable {
     self.queue = queue
     self.events = events
     transfer = Array(transferID.bytes.prefix(16))
-    encoder = SegmentEncoder(bases: objects.map(\.base))
+    encoder = objects.lazy.compactMap(\.encoder).first ?? SegmentEncoder()
     durable = [UInt64](repeating: 0, count: objects.count)
     link = DeviceLink(
       target: target, choice: options.link.choice, stepLimit: options.link.stepLimit,
@@ -167,15 +168,14 @@ final class PushDriver: @unchecked Sendable {
     self.carrier = carrier
     do throws(TransferError) {
       session = try SenderSession(
-        objects: objects.map(\.object), first: verified, transfer: transfer,
-        sessionNumber: .random(in: 1 ... .max),
-        configuration: options.haul, discardsStored: options.restarts, accepted: accepted, coding: coding,
-        meter: meter,
-        now: clock.now)
+        objects: outgoing(from: verified, session: sessions), first: verified, transfer: transfer,
+        sessionNumber: .random(in: 1 ... .max), configuration: options.haul,
+        discardsStored: options.restarts, accepted: accepted, coding: coding, meter: meter, now: clock.now)
     } catch {
       return finish(.failure(error))
     }
     sessions += 1
+    pace.interrupted()
     lastCarrier = carrier.kind
     emit(.carrier(kind))
     if isPaused { handle(.pause) }
@@ -240,6 +240,7 @@ final class PushDriver: @unchecked Sendable {
       verified = index + 1
       durable[index] = objects[index].object.size
       connection.handle(.progressed)
+      encoder.release()
       emit(.verified(index: index, name: objects[index].object.name, digest))
       recordIfDue()
     case .finished:
@@ -258,7 +259,7 @@ final class PushDriver: @unchecked Sendable {
           try objects[index].source.read(at: offset, count: count)
         },
         encode: { index, segment, base throws(TransferError) in
-          try self.encoder.encode(segment, of: index, base: base)
+          try self.code(segment, of: index, base: base)
         })
     }
     lookAgain = isFull ? clock.now + .milliseconds(250) : nil
@@ -331,8 +332,7 @@ final class PushDriver: @unchecked Sendable {
   private func makeReport() -> PushReport {
     PushReport(
       progress: session?.progress(now: clock.now) ?? ProgressState(), carrier: lastCarrier,
-      sessions: sessions,
-      resumedFrom: resumedFrom ?? 0)
+      sessions: sessions, resumedFrom: resumedFrom ?? 0)
   }
 
   func emit(_ event: PushEvent) { events.yield(event) }
@@ -369,16 +369,6 @@ final class PushDriver: @unchecked Sendable {
     events.finish()
     continuation?.resume(returning: outcome)
     continuation = nil
-  }
-}
-
-extension TransferError {
-  /// The user has ended a push.
-  static var pushCancelled: TransferError {
-    TransferError(
-      .cancelled, "the transfer was cancelled",
-      advice: "the device keeps what it has; the same push goes on there",
-      isRetriable: true)
   }
 }
 

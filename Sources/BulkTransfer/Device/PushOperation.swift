@@ -74,3 +74,13 @@ public final class PushOperation: Sendable {
     clock.async(on: queue) { driver.setPaused(false) }
   }
 }
+
+extension TransferError {
+  /// The user has ended a push.
+  static var pushCancelled: TransferError {
+    TransferError(
+      .cancelled, "the transfer was cancelled",
+      advice: "the device keeps what it has; the same push goes on there",
+      isRetriable: true)
+  }
+}

@@ -23,12 +23,18 @@ public struct PushObject: Sendable {
   public var source: any ByteSource
   /// The bytes of the base that ``OutgoingObject/coding`` names, if it names one.
   public var base: (any ByteSource)?
+  /// What codes its segments; pushes of the same objects share it. Nil: each push makes one.
+  public var encoder: SegmentEncoder?
 
   /// Makes a pair of the two.
-  public init(_ object: OutgoingObject, from source: any ByteSource, base: (any ByteSource)? = nil) {
+  public init(
+    _ object: OutgoingObject, from source: any ByteSource, base: (any ByteSource)? = nil,
+    encoder: SegmentEncoder? = nil
+  ) {
     self.object = object
     self.source = source
     self.base = base
+    self.encoder = encoder
   }
 }
 

@@ -57,8 +57,10 @@ public struct PushPlan: Sendable {
           OutgoingObject(
             name: object.name, size: object.size, sha256: object.sha256, checksums: checksums,
             coding: compresses || older != nil ? ObjectCoding(compresses: compresses, base: older) : nil),
-          from: image.source, base: base))
+          from: image.source, base: base, encoder: encoder))
     }
+    // What the first segments took is not held until the push begins.
+    encoder.release()
     return objects
   }
 }

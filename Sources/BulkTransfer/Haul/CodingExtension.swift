@@ -16,12 +16,14 @@ struct CodingSupport: Hashable, Sendable {
 
   init(basePower: UInt8?) { self.basePower = basePower }
 
-  /// Nil where nothing that this version knows is supported. Octets after the known fields are skipped.
+  /// Nil where nothing that this version knows is supported. Octets after the known fields are skipped; a receiver that can hold more of a
+  /// base than any window takes can hold the largest.
   init?(in extensions: [HaulExtension]) {
     guard let value = CodingExtension.value(in: extensions), value.count >= 2,
       value[0] & CodingExtension.zstandard != 0
     else { return nil }
-    basePower = BaseWindow.powers.contains(value[1]) ? value[1] : nil
+    basePower =
+      value[1] < BaseWindow.powers.lowerBound ? nil : min(value[1], BaseWindow.powers.upperBound)
   }
 
   var encoded: HaulExtension {

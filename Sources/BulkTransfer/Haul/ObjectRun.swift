@@ -148,7 +148,7 @@ struct ObjectRun: Sendable {
         kind: .sync, body: SyncPacket(session: session, epoch: epoch, offset: sent).encoded)
     }
     let (allowance, bound) = allowance(window)
-    if bound == .window, inFlight > 0, allowance < worthwhile(limit) {
+    if bound == .window, inFlight > 0, allowance < worthwhile(limit, window) {
       // Receipts of what is in flight will open the window: no need for a short packet.
       windowWasUsed = true
       isBlocked = true
@@ -163,7 +163,7 @@ struct ObjectRun: Sendable {
       : try fillCoded(limit: limit, allowance: allowance, read: read, encode: encode)
     guard !bytes.isEmpty else {
       isBlocked = true
-      self.bound = bound
+      self.bound = waitsForRoom ? .rightEdge : bound
       return nil
     }
     isBlocked = false
@@ -182,9 +182,18 @@ struct ObjectRun: Sendable {
     return window.allowance(sent: sent, received: received, rightEdge: rightEdge)
   }
 
+  /// Whether a coded stream stands before a segment for which the receiver has no room yet.
+  private var waitsForRoom: Bool {
+    guard let coded, coded.needsSegment, coded.next < object.size else { return false }
+    return chunker.layout.segmentEnd(after: coded.next) > rightEdge
+  }
+
   /// The smallest packet that is worth sending where waiting would make it longer.
-  private func worthwhile(_ limit: Int) -> Int {
-    Int(min(UInt64(min(limit, 512)), object.size - sent))
+  ///
+  /// At most half of the window: receipts may leave a receipt interval open, and the last octet of a segment counts only when its check
+  /// value has arrived, which would wait here.
+  private func worthwhile(_ limit: Int, _ window: SendWindow) -> Int {
+    Int(min(UInt64(min(limit, 512, max(window.size / 2, 1))), object.size - sent))
   }
 
   private mutating func fill(
@@ -221,9 +230,12 @@ struct ObjectRun: Sendable {
   ) throws(TransferError) -> Data {
     var packet = Data()
     var left = allowance
+    // A packet may be the end of one segment and the beginning of the next. It does not wait for more than one to be coded.
+    var mayBegin = true
     while packet.count < limit {
       if coded?.needsSegment == true {
-        guard left > 0, try beginSegment(read, encode) else { break }
+        guard mayBegin, left > 0, try beginSegment(read, encode) else { break }
+        mayBegin = false
       }
       guard let piece = coded?.take(limit: limit - packet.count, allowance: left), !piece.octets.isEmpty
       else { break }

@@ -160,11 +160,9 @@ public final class StorageWorker {
   /// Looks for a base and reads all of it; what cannot be read is not there.
   private func findBase(_ wanted: BaseRequest) -> [UInt8]? {
     letGoOfBase()
-    guard let found = try? storage.base(wanted.sha256, size: wanted.size), found.size == wanted.size,
-      let image = try? BaseImage(of: found, challenge: wanted.challenge), image.sha256 == wanted.sha256
-    else { return nil }
-    base = found
-    return image.proof
+    guard let found = try? storage.base(wanted) else { return nil }
+    base = found.source
+    return found.proof
   }
 
   private func letGoOfBase() {
@@ -200,6 +198,9 @@ public final class StorageWorker {
     part?.close()
     part = nil
     failure = nil
+    var opensPart = false
+    // Without a part nothing will be decoded.
+    defer { if !opensPart { letGoOfBase() } }
     var opening = try storage.open(object)
     if discarding, case .part(let stored, _) = opening {
       try stored.discard()
@@ -210,6 +211,7 @@ public final class StorageWorker {
       return (.complete(location: location), .zero)
     case .part(let opened, let busy):
       part = opened
+      opensPart = true
       return (.opened(durable: opened.durableOffset), busy)
     }
   }

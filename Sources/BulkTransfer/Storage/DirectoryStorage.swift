@@ -44,6 +44,7 @@ public final class DirectoryStorage: ReceiverStorage {
   private let lock: FileLock
   /// Hashes of the parts in use.
   private let partsInUse = PosixMutex<Set<SHA256Digest>>([])
+  let knownFiles = PosixMutex(KnownFiles())
 
   /// The most numbers that are tried for a name.
   static let highestNumber = 999

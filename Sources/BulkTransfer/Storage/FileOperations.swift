@@ -25,6 +25,8 @@ struct FileStatus: Hashable, Sendable {
   var links: Int
   /// Time of the last change of contents, in nanoseconds since 1970.
   var modified: Int64
+  /// Time of the last change of contents or status, in the same unit: no program can set it.
+  var changed: Int64 = 0
 }
 
 /// What the engine asks of a file system, one method a system call; tests put a file system in its place that fails or forgets.

@@ -57,16 +57,15 @@ public protocol ReceiverStorage: AnyObject, Sendable {
   ///   for the rest; `locked` if the part is in use; `storage` if the medium fails. The message is fit to be sent to the peer.
   func open(_ object: ReceivedObject) throws(TransferError) -> StorageOpening
 
-  /// An older, finished object of that hash and size, for one that arrives as what has changed against it; nil where there is none.
+  /// An older, finished object for one that arrives as what has changed against it; nil where there is none.
   ///
-  /// It can be read after another object has taken its name. Whoever uses it hashes it first, and checks what comes of it: others may write
-  /// to it meanwhile.
-  func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)?
+  /// What is given was read just now, all of it. It may be written to by others afterwards: whoever uses it checks what comes of it.
+  func base(_ wanted: BaseRequest) throws(TransferError) -> ProvedBase?
 }
 
 extension ReceiverStorage {
   /// A storage that keeps nothing that could be a base.
-  public func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)? { nil }
+  public func base(_ wanted: BaseRequest) throws(TransferError) -> ProvedBase? { nil }
 }
 
 /// An object that is being received.

@@ -69,9 +69,12 @@ public final class SimulatedFlash: ReceiverStorage {
     return .part(Part(flash: self, object: object, lease: result.lease), busy: result.busy)
   }
 
-  public func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)? {
-    let bytes = cells.withLock { cells in cells.finished.values.first { $0.sha256 == sha256 }?.bytes.data }
-    return bytes.map { MemorySource($0) }
+  public func base(_ wanted: BaseRequest) throws(TransferError) -> ProvedBase? {
+    let bytes = cells.withLock { cells in
+      cells.finished.values.first { $0.sha256 == wanted.sha256 }?.bytes.data
+    }
+    guard let bytes else { return nil }
+    return try ProvedBase(MemorySource(bytes), answering: wanted)
   }
 
   // MARK: What tests and demos do to it

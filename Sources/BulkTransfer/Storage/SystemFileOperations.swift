@@ -185,10 +185,11 @@ extension FileStatus {
     inode = UInt64(buffer.st_ino)
     links = Int(clamping: buffer.st_nlink)
     #if canImport(Darwin)
-      let time = buffer.st_mtimespec
+      let (modified, changed) = (buffer.st_mtimespec, buffer.st_ctimespec)
     #else
-      let time = buffer.st_mtim
+      let (modified, changed) = (buffer.st_mtim, buffer.st_ctim)
     #endif
-    modified = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    self.modified = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
+    self.changed = Int64(changed.tv_sec) &* 1_000_000_000 &+ Int64(changed.tv_nsec)
   }
 }

@@ -231,6 +231,8 @@ struct CodedSenderTests {
       try offered(Self.bench(base: base, compresses: false, coding: CodingSupport(basePower: nil))) == nil)
     #expect(try offered(Self.bench(base: base, coding: CodingSupport(basePower: 12)))?.base?.power == 12)
     #expect(try offered(Self.bench(base: base, coding: CodingSupport(basePower: 27)))?.base?.power == 20)
+    #expect(try offered(Self.bench(base: base, coding: CodingSupport(basePower: 28)))?.base?.power == 20)
+    #expect(try offered(Self.bench(base: base, coding: CodingSupport(basePower: 9))) == CodingRequest())
   }
 
   @Test(
@@ -275,5 +277,45 @@ struct CodedSenderTests {
     #expect(bench.packets().map(\.kind) == [.sync])
     bench.receipt(0, room: 40)
     #expect(bench.packets().reduce(0) { $0 + $1.body.count } == 10_000 + 7)
+  }
+
+  @Test("What a coded stream waits for is said truly: room, receipts")
+  func hold() throws {
+    var bench = try Self.bench(coding: CodingSupport(basePower: nil))
+    bench.accept(room: 39, coding: .coded(proof: nil))
+    _ = bench.packets()
+    #expect(bench.session.activity.hold == .storage)
+    bench.receipt(0, room: 40)
+    _ = bench.packets()
+    #expect(bench.session.activity.hold == .receipts)
+    #expect(bench.session.run.isWhollySent)
+  }
+
+  @Test("A stream takes what any allowance permits, and no more than there is")
+  func allowance() {
+    let layout = SegmentLayout(objectSize: 100, power: 12)
+    var stream = CodedStream(layout: layout, epoch: Epoch(rawValue: 1), offset: 0)
+    stream.begin(Data(count: 100), frame: nil)
+    #expect(stream.take(limit: .min, allowance: .min).octets.isEmpty)
+    #expect(stream.take(limit: 10, allowance: -5).octets.count == 3)
+    #expect(stream.take(limit: .max, allowance: .max).octets.count == 104)
+    #expect(stream.take(limit: .max, allowance: .max).octets.isEmpty)
+    #expect(stream.isAtEnd)
+  }
+
+  @Test("A base that no message can state is refused when a session is made")
+  func impossibleBase() throws {
+    let good = try BaseImage(of: MemorySource(image(5000)), challenge: Array(1...8))
+    var bases = [BaseImage](repeating: good, count: 4)
+    bases[0].size = 0
+    bases[1].size = 1 << 48
+    bases[2].challenge = [1]
+    bases[3].proof = []
+    for base in bases {
+      let error = #expect(throws: TransferError.self) {
+        try SenderBench(coding: ObjectCoding(compresses: true, base: base))
+      }
+      #expect(error?.code == .invalidArgument)
+    }
   }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BulkTransfer
 
-@Suite("Coded transfers that go on with less")
+@Suite("Coded transfers that go on with less", .timeLimit(.minutes(30)))
 struct CodingFallbackTests {
   static func proved(_ coding: HaulReply.Accept.Coding?) -> Bool {
     if case .coded(.some) = coding { true } else { false }
@@ -29,15 +29,14 @@ struct CodingFallbackTests {
     let base = try #require(schedule.coding?.base)
     // Too much is another for any segment to be right by chance.
     let other = Data(base.map { $0 ^ 0x55 })
-    let (real, wrong) = (
-      SegmentEncoder(bases: [MemorySource(base)]), SegmentEncoder(bases: [MemorySource(other)])
-    )
+    let (real, wrong) = (SegmentEncoder(), SegmentEncoder())
+    let (held, edited) = (MemorySource(base), MemorySource(other))
     nonisolated(unsafe) var count = 0
-    schedule.coding?.encode = { object, segment, range throws(TransferError) in
+    schedule.coding?.encode = { _, segment, range throws(TransferError) in
       defer { unsafe count += 1 }
-      guard unsafe count >= 4 else { return try real.encode(segment, of: object, base: range) }
+      guard unsafe count >= 4 else { return try real.encode(segment, against: held, range) }
       // As if it were the base: the decoder has the other one.
-      return try wrong.encode(Data(segment.map { $0 ^ 0x55 }), of: object, base: range)
+      return try wrong.encode(Data(segment.map { $0 ^ 0x55 }), against: edited, range)
     }
     let world = try expectVerified(schedule)
     #expect(Self.failures(world) == [.undecodable])
@@ -52,10 +51,10 @@ struct CodingFallbackTests {
   func wrongSegments() throws {
     var schedule = CodedTransferTests.schedule(150_000)
     let real = SegmentEncoder()
-    schedule.coding?.encode = { object, segment, base throws(TransferError) in
+    schedule.coding?.encode = { _, segment, _ throws(TransferError) in
       var wrong = segment
       wrong[wrong.startIndex] ^= 1
-      return try real.encode(wrong, of: object, base: base)
+      return try real.encode(wrong)
     }
     let world = try expectVerified(schedule)
     #expect(Self.failures(world) == [.verificationFailed])
@@ -80,12 +79,12 @@ struct CodingFallbackTests {
   func senderBaseFails() throws {
     var schedule = Self.update()
     let base = try #require(schedule.coding?.base)
-    let real = SegmentEncoder(bases: [MemorySource(base)])
+    let (real, held) = (SegmentEncoder(), MemorySource(base))
     nonisolated(unsafe) var count = 0
-    schedule.coding?.encode = { object, segment, range throws(TransferError) in
+    schedule.coding?.encode = { _, segment, range throws(TransferError) in
       defer { unsafe count += 1 }
       if unsafe count == 2 { throw TransferError(.unusableFile, "the base has gone") }
-      return try real.encode(segment, of: object, base: range)
+      return try real.encode(segment, against: held, range)
     }
     let world = try expectVerified(schedule)
     #expect(world.counts.accepts.count == 1)

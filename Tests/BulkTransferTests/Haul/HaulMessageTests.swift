@@ -1,6 +1,7 @@
-import BulkTransfer
 import Foundation
 import Testing
+
+@testable import BulkTransfer
 
 @Suite("Control messages", .timeLimit(.minutes(30)))
 struct HaulMessageTests {
@@ -78,6 +79,56 @@ struct HaulMessageTests {
   @Test("Each reply comes back as it was", arguments: replies)
   func replyRoundTrip(_ message: HaulReply) throws {
     #expect(try HaulReply(decoding: message.encoded) == message)
+  }
+
+  /// The value of hexadecimal digits; spaces are for people.
+  static func octets(_ text: String) -> Data {
+    let digits = text.filter { !$0.isWhitespace }.compactMap(\.hexDigitValue)
+    return Data(stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+  }
+
+  @Test("What the document says of CODING is what travels")
+  func codingOctets() throws {
+    let digest = try #require(Self.digest)
+    #expect(CodingSupport(basePower: 20).encoded.value == [0x01, 0x14])
+    #expect(CodingSupport(basePower: nil).encoded.value == [0x01, 0x00])
+    let welcome = HaulReply.welcome(
+      HaulReply.Welcome(
+        request: 1, version: 1, features: 0, device: Array(16...31), buffer: 0x40000, largestSegmentPower: 18,
+        largestObject: 1 << 32, freeSpace: 1 << 20, extensions: [CodingSupport(basePower: 20).encoded]))
+    let fields = "81 01 01 0000 101112131415161718191a1b1c1d1e1f 00000400 12 000000000100 000010000000"
+    #expect(welcome.encoded == Self.octets(fields + "01 02 01 14"))
+    let base = BaseRequest(sha256: digest, size: 0x0123_4567_89AB, challenge: Array(1...8))
+    let offer = HaulRequest.offer(
+      HaulRequest.Offer(
+        request: 2, discardsStored: false, index: 0, count: 1, segmentPower: 16, receiptInterval: 4096,
+        size: 0x30000, sha256: digest, transfer: Array(1...16), name: "a",
+        extensions: [CodingRequest(base: .init(power: 20, identity: base)).encoded]))
+    let identity = "\(digest.hex) ab8967452301 0102030405060708"
+    #expect(offer.encoded.suffix(51) == Self.octets("61 01 30 01 14 \(identity)"))
+    #expect(CodingRequest().encoded.value == [0x01])
+    let accept = HaulReply.accept(
+      HaulReply.Accept(
+        request: 2, standing: .fresh, epoch: Epoch(rawValue: 3), durable: 0, room: 0x0400,
+        coding: .coded(proof: Array(1...16))))
+    let answer = "82 02 00 0300 000000000000 0004 01 11 01 0102030405060708090a0b0c0d0e0f10"
+    #expect(accept.encoded == Self.octets(answer))
+    #expect(HaulReply.Accept.Coding.uncoded.encoded.value == [0])
+  }
+
+  @Test(
+    "A segment of a coded stream is its length, its body, and a check over both, the epoch and the offset")
+  func segmentOctets() {
+    let layout = SegmentLayout(objectSize: 1 << 20, power: 12)
+    for (frame, head) in [(nil, "000000"), (Data("frame".utf8), "050000")] {
+      var stream = CodedStream(layout: layout, epoch: Epoch(rawValue: 0x0102), offset: 4096)
+      let segment = Data(repeating: 0x61, count: 4096)
+      stream.begin(segment, frame: frame)
+      let covered = Self.octets(head) + (frame ?? segment)
+      let check = CRC32C.checksum(of: covered + Self.octets("0201 001000000000"))
+      let expected = covered + Data((0..<4).map { UInt8(truncatingIfNeeded: check >> ($0 * 8)) })
+      #expect(stream.take(limit: .max, allowance: .max).octets == expected)
+    }
   }
 
   @Test("A request that is cut short is an error at every length", arguments: requests)

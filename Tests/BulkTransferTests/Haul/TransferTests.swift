@@ -169,4 +169,24 @@ struct TransferTests {
     #expect(goodput / ceiling >= 0.97)
     #expect(goodput <= ceiling)
   }
+
+  @Test(
+    "A window of two receipts keeps moving, also where a packet could be as long as it",
+    arguments: [(512, 256), (700, 350), (600, 256)], [512, 244])
+  func narrowWindow(sizes: (window: Int, receipts: Int), limit: Int) throws {
+    for coding in [nil, Schedule.Coding()] {
+      var schedule = Schedule()
+      schedule.objects = [image(50_000)]
+      schedule.coding = coding
+      schedule.limit = limit
+      schedule.configuration.receiptInterval = sizes.receipts
+      schedule.configuration.initialWindow = sizes.window
+      schedule.configuration.minimumWindow = sizes.window
+      schedule.configuration.maximumWindow = sizes.window
+      let world = try expectVerified(schedule)
+      #expect(world.counts.losses == 0)
+      // A packet or two for each round trip of 15 to 50 ms, and not a second for any of them.
+      #expect(world.now < 50_000 / 256 * 60_000 + 1_000_000)
+    }
+  }
 }

@@ -11,6 +11,18 @@ struct BaseStorageTests {
 
   func digest(_ bytes: Data) throws -> SHA256Digest { try SHA256Hasher.digest(of: bytes) }
 
+  /// What a storage says to a search for these octets, with a proof that is held against them.
+  func search(_ storage: any ReceiverStorage, _ contents: Data, size: UInt64? = nil) throws -> (
+    any ByteSource
+  )? {
+    let identity = try BaseImage(of: MemorySource(contents), challenge: Array(1...8))
+    let wanted = BaseRequest(
+      sha256: identity.sha256, size: size ?? identity.size, challenge: identity.challenge)
+    guard let found = try storage.base(wanted) else { return nil }
+    #expect(found.proof == identity.proof)
+    return found.source
+  }
+
   @Test("A file is found by its contents, under whatever name")
   func found() throws {
     let folder = TemporaryFolder()
@@ -20,12 +32,12 @@ struct BaseStorageTests {
     try folder.write(same, "b.bin")
     try folder.write(old, "c.bin")
     let storage = try DirectoryStorage(path: folder.path)
-    let base = try #require(try storage.base(try digest(old), size: 30_000))
+    let base = try #require(try search(storage, old))
     #expect(base.size == 30_000)
     #expect(try base.read(at: 10, count: 20_000) == old.dropFirst(10).prefix(20_000))
     #expect(throws: TransferError.self) { try base.read(at: 29_999, count: 2) }
-    #expect(try storage.base(try digest(old), size: 30_001) == nil)
-    #expect(try storage.base(try digest(pattern(5)), size: 30_000) == nil)
+    #expect(try search(storage, old, size: 30_001) == nil)
+    #expect(try search(storage, pattern(5), size: 30_000) == nil)
   }
 
   @Test("Hidden files, links, folders and pipes are no bases, and none of them makes it wait")
@@ -40,20 +52,73 @@ struct BaseStorageTests {
     let pipe = unsafe mkfifo(folder.path("pipe.bin"), 0o600)
     #expect(pipe == 0)
     let storage = try DirectoryStorage(path: folder.path)
-    #expect(try storage.base(try digest(old), size: 30_000) == nil)
+    #expect(try search(storage, old) == nil)
   }
 
-  @Test("Few files are hashed for a base, however many have its size")
-  func bounded() throws {
+  /// A folder with files of the base's size that are not it, each a minute older than the one before.
+  private func crowd(_ count: Int) throws -> TemporaryFolder {
     let folder = TemporaryFolder()
-    for number in 0..<20 {
+    for number in 0..<count {
       var bytes = old
       bytes[0] = UInt8(number)
+      bytes[1] ^= 0xFF
       try folder.write(bytes, "f\(100 + number)")
+      try age("f\(100 + number)", minutes: number, in: folder)
     }
+    return folder
+  }
+
+  private func age(_ name: String, minutes: Int, in folder: TemporaryFolder) throws {
+    try FileManager.default.setAttributes(
+      [.modificationDate: Date(timeIntervalSince1970: 1_700_000_000 - Double(minutes) * 60)],
+      ofItemAtPath: folder.path(name))
+  }
+
+  private func wanted() throws -> BaseRequest {
+    let identity = try BaseImage(of: MemorySource(old), challenge: Array(1...8))
+    return BaseRequest(sha256: identity.sha256, size: identity.size, challenge: identity.challenge)
+  }
+
+  @Test("A base is found among many files of its size")
+  func crowded() throws {
+    let folder = try crowd(40)
     try folder.write(old, "z")
+    try age("z", minutes: 60, in: folder)
+    #expect(try search(try DirectoryStorage(path: folder.path), old) != nil)
+  }
+
+  @Test("The newest files are read first, and no more octets than the search may cost")
+  func bounded() throws {
+    let folder = try crowd(20)
+    try folder.write(old, "z")
+    let budget = 3 * DirectoryStorage.leastSearchCost
+    try age("z", minutes: 4, in: folder)
+    #expect(try DirectoryStorage(path: folder.path).base(try wanted(), budget: budget) == nil)
+    try age("z", minutes: -1, in: folder)
+    #expect(try DirectoryStorage(path: folder.path).base(try wanted(), budget: budget) != nil)
+    #expect(DirectoryStorage.searchBudget(for: 1000) == 1 << 28)
+    #expect(DirectoryStorage.searchBudget(for: 1 << 30) == 1 << 32)
+    #expect(DirectoryStorage.searchBudget(for: .max) > 0)
+  }
+
+  @Test("What was read before says where to look first, and a file that was changed since is read anew")
+  func known() throws {
+    let folder = try crowd(5)
+    try folder.write(old, "z")
+    try age("z", minutes: 30, in: folder)
     let storage = try DirectoryStorage(path: folder.path)
-    #expect(try storage.base(try digest(old), size: 30_000) == nil)
+    let least = DirectoryStorage.leastSearchCost
+    #expect(try storage.base(try wanted(), budget: least) == nil)
+    #expect(try search(storage, old) != nil)
+    #expect(try storage.base(try wanted(), budget: least) != nil)
+    // The same size and time of change: its contents decide.
+    var other = old
+    other[5] ^= 1
+    let file = try #require(FileHandle(forWritingAtPath: folder.path("z")))
+    try file.write(contentsOf: other)
+    try file.close()
+    try age("z", minutes: 30, in: folder)
+    #expect(try search(storage, old) == nil)
   }
 
   @Test("An update replaces its own base once it is whole and verified, and not before")
@@ -151,7 +216,9 @@ struct BaseStorageTests {
     }
     func limits() throws(TransferError) -> StorageLimits { try flash.limits() }
     func open(_ object: ReceivedObject) throws(TransferError) -> StorageOpening { try flash.open(object) }
-    func base(_ sha256: SHA256Digest, size: UInt64) throws(TransferError) -> (any ByteSource)? { self }
+    func base(_ wanted: BaseRequest) throws(TransferError) -> ProvedBase? {
+      try ProvedBase(self, answering: wanted)
+    }
   }
 
   @Test("A base that cannot be read any more is no failure of the storage")
@@ -175,5 +242,50 @@ struct BaseStorageTests {
       return
     }
     #expect(error.code == .undecodable)
+  }
+
+  /// A storage that has every object, or takes none.
+  final class SettledStorage: ReceiverStorage {
+    let isRefusing: Bool
+    private let bytes: Data
+    private let given = PosixMutex<Weak>(Weak())
+
+    struct Weak: Sendable { weak var source: MemorySource? }
+
+    init(_ bytes: Data, isRefusing: Bool) {
+      self.bytes = bytes
+      self.isRefusing = isRefusing
+    }
+
+    /// Whether somebody holds the base that was found.
+    var isHeld: Bool { given.withLock { $0.source != nil } }
+
+    func limits() throws(TransferError) -> StorageLimits {
+      StorageLimits(largestObject: 1 << 30, freeSpace: 1 << 30)
+    }
+    func open(_ object: ReceivedObject) throws(TransferError) -> StorageOpening {
+      if isRefusing { throw TransferError(.nameTaken, "there is another") }
+      return .complete(location: "here")
+    }
+    func base(_ wanted: BaseRequest) throws(TransferError) -> ProvedBase? {
+      let source = MemorySource(bytes)
+      given.withLock { $0.source = source }
+      return try ProvedBase(source, answering: wanted)
+    }
+  }
+
+  @Test("A base is let go of where nothing will be decoded", arguments: [false, true])
+  func letGo(isRefusing: Bool) throws {
+    let storage = SettledStorage(old, isRefusing: isRefusing)
+    let worker = StorageWorker(storage)
+    let found = worker.perform(StorageRequest(object: 1, operation: .findBase(try wanted())))
+    guard case .base(.some) = found.report?.result else {
+      Issue.record("the base was not found")
+      return
+    }
+    #expect(storage.isHeld)
+    let object = ReceivedObject(sha256: try digest(old), size: 30_000, name: "new.bin")
+    _ = worker.perform(StorageRequest(object: 1, operation: .open(object, discarding: false)))
+    #expect(!storage.isHeld)
   }
 }

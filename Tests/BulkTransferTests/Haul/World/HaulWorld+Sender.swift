@@ -42,7 +42,7 @@ extension HaulWorld {
 
   private func encode(_ object: Int, _ segment: Data, _ base: Range<UInt64>?) throws(TransferError) -> Data? {
     if let encode = schedule.coding?.encode { return try encode(object, segment, base) }
-    return try encoder.encode(segment, of: object, base: base)
+    return try encoder.encode(segment, against: self.base, base)
   }
 
   private func nextPacket() -> Record? {

@@ -35,7 +35,8 @@ final class HaulWorld {
   let schedule: Schedule
   let outgoing: [OutgoingObject]
   let flash: SimulatedFlash
-  let encoder: SegmentEncoder
+  let encoder = SegmentEncoder()
+  let base: (any ByteSource)?
   var random: SeededGenerator
   var events = EventQueue<Event>()
   /// In microseconds.
@@ -131,7 +132,7 @@ final class HaulWorld {
     schedule.prepareFlash(flash)
     worker = StorageWorker(flash)
     let base = schedule.coding?.base
-    encoder = SegmentEncoder(bases: schedule.objects.map { _ in base.map { MemorySource($0) } })
+    self.base = base.map { MemorySource($0) }
     if let base, schedule.coding?.isBaseHeld == true { try flash.install(base, as: Self.baseName) }
     let coding = try schedule.coding.map { coding in
       ObjectCoding(

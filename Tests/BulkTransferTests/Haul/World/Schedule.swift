@@ -163,3 +163,13 @@ extension Schedule.Incident {
     }
   }
 }
+
+extension SegmentEncoder {
+  /// Codes a segment against a part of a base, if there is one.
+  func encode(
+    _ segment: Data, against base: (any ByteSource)?, _ range: Range<UInt64>?
+  ) throws(TransferError) -> Data? {
+    guard let base, let range else { return try encode(segment) }
+    return try encode(segment, base: (base, range))
+  }
+}
