@@ -23,7 +23,7 @@ public struct CodingStanding: Hashable, Sendable {
   let object: Int
   /// The most that is asked for.
   private(set) var limit = CodingPlan.base
-  /// The largest segment, as a power of two; nil: as large as any.
+  /// The largest segment, coded or not, as a power of two; nil: as large as any.
   private(set) var powerLimit: UInt8?
   /// Whether the receiver may hold octets of the object that came coded.
   var wasCoded = false
@@ -46,8 +46,8 @@ public struct CodingStanding: Hashable, Sendable {
   /// Segments of this power do not get through.
   mutating func lower(from power: UInt8) {
     let lowest = SegmentLayout.powers.lowerBound
-    guard power > lowest else { return drop(.failed) }
-    powerLimit = max(lowest, power - 2)
+    powerLimit = max(lowest, power - min(power, 2))
+    if power <= lowest { drop(.failed) }
   }
 }
 
@@ -106,7 +106,7 @@ extension SenderSession {
     // A segment is begun where it fits: with four of them in the buffer one is on its way while others are stored.
     let fourth = max(lowest, peer.bufferPower - min(peer.bufferPower, 2))
     switch plan {
-    case .uncoded: return min(configuration.segmentPower, peer.segmentPower)
+    case .uncoded: return min(configuration.segmentPower, most)
     case .plain:
       if let power = configuration.codedSegmentPower { return min(power, most) }
       return min(HaulConfiguration.plainCodedPower, most, fourth)

@@ -136,7 +136,8 @@ struct CodedTransferTests {
     #expect(world.counts.losses >= 2)
     let repeated = world.streamOctets - honest.streamOctets
     let segment = try largestSegment(schedule.objects[0])
-    #expect(repeated > 0 && repeated <= 2 * segment)
+    // Each loss costs its segment, and what was on its way before the receiver's word of it came: some 60 ms, and the host's queue.
+    #expect(repeated > 0 && repeated <= 2 * (segment + 16_384))
   }
 
   /// Octets of the largest segment of 64 KiB, coded, with length and check.

@@ -172,6 +172,25 @@ struct CodingFallbackTests {
     #expect(standing.shortfall == .failed)
   }
 
+  @Test("What does not get through in the smallest coded segments travels uncoded in no larger ones")
+  func smallest() throws {
+    var bench = try SenderBench(
+      [image(100_000)], coding: ObjectCoding(compresses: true),
+      configuration: HaulConfiguration(segmentPower: 16, codedSegmentPower: 12))
+    bench.welcome(extensions: [CodingSupport(basePower: nil).encoded])
+    bench.accept(coding: .coded(proof: nil))
+    for epoch: UInt16 in 2...4 {
+      _ = bench.packets()
+      bench.lost(epoch: epoch, offset: 0)
+    }
+    guard case .offer(let offer) = bench.lastRequest else {
+      Issue.record("it was not offered anew")
+      return
+    }
+    #expect(offer.extensions.isEmpty)
+    #expect(offer.segmentPower == 12)
+  }
+
   @Test("Segments are small enough for four in the buffer where an object has more than one")
   func flow() throws {
     var schedule = Schedule()

@@ -140,11 +140,6 @@ extension Schedule {
       changedObjects?.contents = objects
       changedObjects?.contents[0][place] ^= 0x40
     }
-    if random.chance(0.04), limit >= 61, changedObjects == nil {
-      // Large segments on a link that goes on losing.
-      objects[0] = random.chance(0.5) ? random.bytes(300_000) : mixture(300_000, &random)
-      (faultsEnd, faults) = (Int.max, Faults(dataLoss: 0.005))
-    }
     var coding = Coding(compresses: random.chance(0.7))
     if random.chance(0.6) {
       coding.base = random.chance(0.15) ? random.bytes(5000) : edited(objects[0], &random)
