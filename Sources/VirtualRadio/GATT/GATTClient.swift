@@ -4,7 +4,8 @@ internal import Radio
 /// The client half of one bearer (Core Vol 3 Parts F and G). Sans-I/O: requests and packets in, packets and ``Output`` out.
 ///
 /// Requests are served first in, first out, with one ATT transaction at a time (Core Vol 3 Part F 3.3.2). What the client wants
-/// to know for itself (the device name, Service Changed) waits until no request of a caller does.
+/// to know for itself waits until no request of a caller does: the device name comes first. What takes several requests, Service Changed, waits until no
+/// caller has asked for anything for a while: callers ask for one thing after another, and a request of the host in between costs them two connection events.
 struct GATTClient {
   /// What the client wants done.
   enum Output {
@@ -20,6 +21,9 @@ struct GATTClient {
 
   /// A transaction that is not answered within this time ends the bearer (Core Vol 3 Part F 3.3.3).
   static let transactionTimeout = Duration.seconds(30)
+
+  /// How long no caller has asked for anything before the host subscribes to Service Changed.
+  static let quietTime = Duration.milliseconds(100)
 
   private enum Purpose {
     case caller(ClientRequest)
@@ -49,6 +53,9 @@ struct GATTClient {
   var link: GATTLinkState
   private var waiting: [Job] = []
   private var ownWaiting: [Job] = []
+  /// What waits for quiet, and until when at least.
+  private var quietWaiting: [Job] = []
+  private var quietAt: Duration = .zero
   private var transaction: Transaction?
   private var configurationHandles: [AttributeHandle: AttributeHandle] = [:]
   private var serviceChangedHandle: AttributeHandle?
@@ -56,8 +63,8 @@ struct GATTClient {
   /// Makes the client of a link with the default MTU.
   init(rssi: Int) { link = GATTLinkState(mtu: ATTLimits.defaultMTU, rssi: rssi) }
 
-  /// When the pending transaction is given up.
-  var deadline: Duration? { transaction?.deadline }
+  /// When ``timeElapsed(now:)`` is due: the pending transaction is given up, or it has been quiet for long enough.
+  var deadline: Duration? { transaction?.deadline ?? (quietWaiting.isEmpty ? nil : quietAt) }
 
   // MARK: Commands
 
@@ -79,18 +86,20 @@ struct GATTClient {
     startNext(now)
   }
 
-  /// Learns the device name and subscribes to Service Changed, whenever there is nothing else to do.
+  /// Learns the device name when there is nothing else to do, and subscribes to Service Changed once no caller has asked for anything for ``quietTime``.
   mutating func learnPeer(now: Duration) {
+    quietAt = now + Self.quietTime
     ownWaiting.append(Job(purpose: .deviceName, procedure: ValueReadByType(type: GATTType.deviceName)))
-    ownWaiting.append(
+    quietWaiting.append(
       Job(
         purpose: .attributeService, procedure: ServiceDiscovery(filter: [GATTType.attributeService])))
     startNext(now)
   }
 
-  /// Ends the bearer where a transaction was not answered in time.
+  /// Ends the bearer where a transaction was not answered in time; goes on with what has waited for quiet.
   mutating func timeElapsed(now: Duration) {
-    guard let deadline, deadline <= now else { return }
+    guard let transaction else { return startNext(now) }
+    guard transaction.deadline <= now else { return }
     outputs.append(.terminate(RadioError(.timeout, "the peer did not answer an ATT request in 30 s")))
   }
 
@@ -183,6 +192,8 @@ struct GATTClient {
         job = waiting.removeFirst()
       } else if !ownWaiting.isEmpty {
         job = ownWaiting.removeFirst()
+      } else if !quietWaiting.isEmpty, now >= quietAt {
+        job = quietWaiting.removeFirst()
       } else {
         return
       }
@@ -193,6 +204,7 @@ struct GATTClient {
 
   /// Does what a procedure says.
   private mutating func take(_ step: GATTStep, of job: Job, now: Duration) {
+    if case .caller = job.purpose { quietAt = now + Self.quietTime }
     switch step {
     case .request(let pdu):
       transaction = Transaction(job: job, opcode: pdu.opcode, deadline: now + Self.transactionTimeout)
@@ -215,14 +227,14 @@ struct GATTClient {
       if let name = String(bytes: value, encoding: .utf8) { outputs.append(.deviceName(name)) }
     case (.attributeService, .success(.services(let services))):
       guard let service = services.first else { return }
-      ownWaiting.append(
+      quietWaiting.append(
         Job(
           purpose: .serviceChanged,
           procedure: CharacteristicDiscovery(of: service, filter: [GATTType.serviceChanged])))
     case (.serviceChanged, .success(.characteristics(let characteristics))):
       guard let changed = characteristics.first else { return }
       serviceChangedHandle = changed.handle
-      ownWaiting.append(job(for: .setNotify(changed, .indicate), .serviceChangedConfiguration))
+      quietWaiting.append(job(for: .setNotify(changed, .indicate), .serviceChangedConfiguration))
     // A peer without these is a peer that cannot tell; the link is as good without.
     case (.exchangeMTU, _), (.deviceName, _), (.attributeService, _), (.serviceChanged, _),
       (.serviceChangedConfiguration, _), (.none, _):

@@ -226,6 +226,18 @@ import Testing
     #expect(try duration() * 5 < slow)
   }
 
+  /// A program asks for one thing after the other: the host subscribes to Service Changed once that is over.
+  @Test func theHostAsksNothingBetweenTheRequestsOfAProgram() throws {
+    let rig = AirRig(LinkParameters(connectionInterval: .milliseconds(30)))
+    let values = try rig.connectAndFind()
+    let start = rig.clock.now
+    for number: UInt8 in 0..<10 { try rig.ask(.write(values.handle, Data([number]))) }
+    #expect(rig.clock.now - start <= .milliseconds(30) * 21)
+    let before = rig.air.usage(from: rig.phone, to: rig.device).packets
+    try rig.runToRest()
+    #expect(rig.air.usage(from: rig.phone, to: rig.device).packets >= before + 4)
+  }
+
   @Test func adaptersHaveLastingIdentifiers() {
     let (one, two) = (AirRig(), AirRig())
     #expect(one.device.peerID == two.device.peerID)

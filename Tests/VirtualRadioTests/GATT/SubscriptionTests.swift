@@ -120,6 +120,8 @@ import Testing
 
   @Test func changedServicesAreTold() throws {
     var pair = try pair()
+    // No program asks for anything: the host subscribes.
+    pair.advance(by: GATTClient.quietTime)
     var table = try SampleTable.make()
     let removed = table.remove(LocalServiceID(3), client: 9)
     let gone = try #require(removed)

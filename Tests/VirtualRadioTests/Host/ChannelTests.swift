@@ -151,11 +151,12 @@ import Testing
   @Test func aSilentPeerEndsTheRequestAfter30Seconds() throws {
     var pair = HostPair()
     pair.run()
+    pair.advance(by: GATTClient.quietTime)
     let id = ClientRequest(client: 1, id: RequestID(1))
     pair.central.openChannel(0x80, id, now: pair.now)
     pair.collect()
     pair.loseFrames()
-    #expect(pair.central.nextDeadline() == .seconds(30))
+    #expect(pair.central.nextDeadline() == pair.now + .seconds(30))
     pair.advance(by: .seconds(30))
     guard case .failure(.radio(let error)) = pair.answer(to: id) else { throw Unexpected() }
     #expect(error.code == .timeout)
