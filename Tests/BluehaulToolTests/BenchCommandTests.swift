@@ -104,9 +104,9 @@ extension WholeRuns {
       #expect(rows.count == 5)
       #expect(
         rows[0].hasPrefix(
-          "via,link,interval,phy,bytes,seconds,goodput,ceiling,ratio,transfer_seconds,transfer_ratio,air,interval,"
+          "via,direction,link,interval,phy,bytes,seconds,goodput,ceiling,ratio,transfer_seconds,transfer_ratio,air,interval,"
         ))
-      #expect(rows[1].hasPrefix("gatt,\"phy=1M,mtu=247,dle=251,interval=15\",15,1M,32768,"))
+      #expect(rows[1].hasPrefix("gatt,to-device,\"phy=1M,mtu=247,dle=251,interval=15\",15,1M,32768,"))
       let drawing = try String(decoding: #require(folder.contents("sweep.svg")), as: UTF8.self)
       for text in ["GATT, phy 1M", "GATT, phy 2M, ceiling", "connection interval in ms", "kB/s"] {
         #expect(drawing.contains(text), "\(text)")
@@ -117,7 +117,7 @@ extension WholeRuns {
       let folder = TemporaryFolder()
       _ = try await bench("--size", "128KiB", "--plot", folder.path("time.svg"))
       let drawing = try String(decoding: #require(folder.contents("time.svg")), as: UTF8.self)
-      for text in ["GATT, arrived at the receiver", "L2CAP, ceiling", "seconds since"] {
+      for text in ["GATT, arrived", "L2CAP, ceiling", "seconds since"] {
         #expect(drawing.contains(text), "\(text)")
       }
     }

@@ -89,4 +89,19 @@ import VirtualRadio
         $0.time < $1.time && $0.received <= $1.received
       })
   }
+
+  @Test("what arrives at one moment is one point")
+  func arrivals() {
+    var ledger = TimeLedger()
+    ledger.note(activity(.agreement), usage: nil, now: .milliseconds(100))
+    for received in [10, 20, 30] as [UInt64] {
+      ledger.note(activity(.carrier, received), usage: nil, now: .milliseconds(130))
+    }
+    ledger.note(activity(.farewell, 40), usage: nil, now: .milliseconds(160))
+    #expect(
+      ledger.points == [
+        .init(time: .zero, received: 0), .init(time: .milliseconds(30), received: 30),
+        .init(time: .milliseconds(60), received: 40),
+      ])
+  }
 }

@@ -22,16 +22,16 @@ struct BenchPlot {
     for (index, result) in results.enumerated() {
       series.append(
         LineChart.Series(
-          name: "\(result.carrier.title), arrived at the receiver", points: Self.rates(result), color: index))
+          name: "\(result.mode.title), arrived", points: Self.rates(result), color: index))
       if let ceiling = result.ceiling {
         series.append(
           LineChart.Series(
-            name: "\(result.carrier.title), ceiling", points: [(0, ceiling / 1000), (end, ceiling / 1000)],
+            name: "\(result.mode.title), ceiling", points: [(0, ceiling / 1000), (end, ceiling / 1000)],
             color: index, isBound: true))
       }
     }
     return LineChart(
-      title: title("Throughput over time"), xLabel: "seconds since the session began", yLabel: unit,
+      title: title("Throughput over time"), xLabel: "seconds since the first request", yLabel: unit,
       xAxis: .numbers, series: series)
   }
 
@@ -106,11 +106,11 @@ struct BenchPlot {
   }
 
   private func curve(_ result: BenchResult) -> String {
-    ([result.carrier.title] + result.varied.dropFirst().map { "\($0.key) \($0.value)" }).joined(
+    ([result.mode.title] + result.varied.dropFirst().map { "\($0.key) \($0.value)" }).joined(
       separator: ", ")
   }
 
-  private static func label(of key: String) -> String {
+  static func label(of key: String) -> String {
     guard key != BenchSweep.sizeKey else { return "size of what is sent" }
     return LinkParameters.keys.first { $0.name == key }.map { "\(key): \($0.meaning)" } ?? key
   }
@@ -121,12 +121,59 @@ struct BenchPlot {
   }
 }
 
-extension CarrierKind {
-  /// For people.
-  var title: String {
-    switch self {
-    case .gatt: "GATT"
-    case .l2cap: "L2CAP"
+extension RoundTripResult {
+  static func svg(_ results: [RoundTripResult]) -> String {
+    let unit = "milliseconds there and back"
+    var series: [LineChart.Series] = []
+    func add(_ name: String, _ color: Int, _ points: [(Double, Double)], floor: [(Double, Double)]) {
+      series.append(LineChart.Series(name: name, points: points.map { ($0.0, $0.1) }, color: color))
+      guard !floor.isEmpty else { return }
+      series.append(
+        LineChart.Series(
+          name: "\(name), by the link's rules", points: floor.map { ($0.0, $0.1) }, color: color,
+          isBound: true))
     }
+    func ms(_ time: Duration) -> Double { time / .milliseconds(1) }
+    guard let first = results.first, !first.varied.isEmpty else {
+      for (index, result) in results.enumerated() {
+        let end = Double(result.times.count)
+        add(
+          result.mode.title, index, result.times.enumerated().map { (Double($0.offset + 1), ms($0.element)) },
+          floor: result.floor.map { [(0, ms($0)), (end, ms($0))] } ?? [])
+      }
+      return LineChart(
+        title: "Round trips" + (results.first?.link.map { " on \($0)" } ?? ""),
+        xLabel: "number of the round trip",
+        yLabel: unit, xAxis: .numbers, series: series
+      ).svg
+    }
+    // The values of the first sweep are the axis; the second and the way make curves.
+    var places: [String] = []
+    var curves: [(name: String, results: [RoundTripResult])] = []
+    for result in results {
+      if !places.contains(result.varied[0].value) { places.append(result.varied[0].value) }
+      let words = result.varied.dropFirst().map { "\($0.key) \($0.value)" }
+      let name = ([result.mode.title] + words).joined(separator: ", ")
+      if let place = curves.firstIndex(where: { $0.name == name }) {
+        curves[place].results.append(result)
+      } else {
+        curves.append((name, [result]))
+      }
+    }
+    for (index, curve) in curves.enumerated() {
+      func points(_ time: (RoundTripResult) -> Duration?) -> [(Double, Double)] {
+        curve.results.compactMap { result in
+          guard let place = places.firstIndex(of: result.varied[0].value), let time = time(result) else {
+            return nil
+          }
+          return (Double(place), ms(time))
+        }
+      }
+      add("\(curve.name), median", index, points(\.median), floor: points(\.floor))
+    }
+    return LineChart(
+      title: "Round trips over \(first.varied[0].key)", xLabel: BenchPlot.label(of: first.varied[0].key),
+      yLabel: unit, xAxis: .names(places), series: series
+    ).svg
   }
 }

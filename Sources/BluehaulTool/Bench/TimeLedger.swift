@@ -107,7 +107,10 @@ struct TimeLedger: Sendable {
   private mutating func add(_ point: Point) {
     // A stream that starts again goes back; the curve does not.
     guard let previous = points.last, point.received >= previous.received else { return }
-    if points.count > 1, point.time - points[points.count - 2].time < spacing {
+    // What arrives at one moment is one step of the curve.
+    let isSameStep =
+      point.time == previous.time || point.time - points[max(points.count - 2, 0)].time < spacing
+    if points.count > 1, isSameStep {
       points[points.count - 1] = point
     } else {
       points.append(point)

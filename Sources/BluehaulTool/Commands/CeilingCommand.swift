@@ -79,7 +79,7 @@ enum CeilingCommand {
     for carrier in carriers {
       invocation.printer.show(.ceiling(link, carrier))
       for advice in LinkAdvice.advice(on: link, for: carrier.traffic) {
-        invocation.printer.show(.advice(advice, carrier))
+        invocation.printer.show(.advice(advice, via: carrier.rawValue))
       }
     }
   }
@@ -109,12 +109,12 @@ extension Report {
       ])
   }
 
-  static func advice(_ advice: LinkAdvice, _ carrier: CarrierKind) -> Report {
+  static func advice(_ advice: LinkAdvice, via: String) -> Report {
     Report(
       "advice", .result,
       ["  advice:   \(advice.message): \(Amounts.rate(advice.ceiling)) with \(advice.better)"],
       [
-        .init("via", .string(carrier.rawValue)), .init("parameter", .string(advice.parameter.rawValue)),
+        .init("via", .string(via)), .init("parameter", .string(advice.parameter.rawValue)),
         .init("message", .string(advice.message)), .init("better", .string("\(advice.better)")),
         .init("ceiling", .number(advice.ceiling)),
       ])

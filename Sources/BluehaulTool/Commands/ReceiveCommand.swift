@@ -20,7 +20,8 @@ extension CommandDeclaration {
           ReceiveCommand.ifExists.declaration,
           ReceiveCommand.maxSize.declaration, ReceiveCommand.once.declaration,
           ReceiveCommand.buffer.declaration,
-          ReceiveCommand.gattOnly.declaration, ReceiveCommand.timeout.declaration,
+          ReceiveCommand.gattOnly.declaration, ReceiveCommand.bench.declaration,
+          ReceiveCommand.timeout.declaration,
         ]), RadioOptions.deviceSection,
     ],
     examples: [
@@ -43,6 +44,7 @@ struct ReceiveCommand {
   static let buffer = Option(
     "buffer", .size(in: 4096...(16 << 20)), "Memory for what has arrived and is not verified yet (256KiB)")
   static let gattOnly = Flag("gatt-only", "Offer no L2CAP channel")
+  static let bench = Flag("bench", "Let the link itself be measured, too, by bluehaul bench")
   static let timeout = Option(
     "timeout", .duration(in: .seconds(1)...(.seconds(86400))), "How long a sender may be silent (30s)")
 
@@ -82,7 +84,14 @@ struct ReceiveCommand {
       }
     }
     do {
-      try await receiver.run()
+      if arguments[Self.bench] {
+        let tested = LinkTestDevice(
+          offersChannel: options.offersChannel, managerOptions: [CBManagerOptionRadioKey: radio],
+          clock: RadioTime(radio.clock))
+        try await tested.serve { try await receiver.run() }
+      } else {
+        try await receiver.run()
+      }
     } catch {
       await listener.value
       throw error
