@@ -270,9 +270,10 @@ import Testing
   @Test func commandsAndStreamsShareTheQueue() throws {
     var opened = try opened()
     let handle = try opened.pair.characteristic(SampleTable.values).handle
+    let plenty = Data(count: 65_536)
     var (commands, streamed) = (0, 0)
     for _ in 0..<400 {
-      _ = opened.pair.central.writeChannel(opened.central, bytes(65_536), now: .zero)
+      _ = opened.pair.central.writeChannel(opened.central, plenty, now: .zero)
       while opened.pair.central.writeWithoutResponse(Data(count: 182), to: handle) == .accepted {}
       opened.pair.collect()
       for frame in opened.pair.toPeripheral {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import VirtualRadio
@@ -21,7 +22,9 @@ import Testing
   }
 
   /// Where 2000 events would be very many packets, fewer are simulated, and the result must be the ceiling's to the unit.
-  @Test("the link layer with an endless source reaches the table", arguments: CeilingCell.all)
+  @Test(
+    "the link layer with an endless source reaches the table",
+    arguments: stride(from: 0, to: CeilingCell.all.count, by: Sweep.stride(1)).map { CeilingCell.all[$0] })
   func linkLayerEqualsTable(_ cell: CeilingCell) {
     let perEvent = cell.parameters.connectionInterval / .microseconds(400)
     let events = min(CeilingCell.events, Int(6000 / min(perEvent, Double(cell.cap ?? 1000))))
