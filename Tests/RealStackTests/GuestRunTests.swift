@@ -30,6 +30,12 @@ extension OnARealStack {
     func own(_ suites: GuestSuites) async throws { try await run(suites) }
 
     @Test(
+      "tests that take long pass",
+      .enabled(if: GuestSuites.isWhole, "REAL_STACK=whole runs them, which takes some ten minutes"),
+      arguments: GuestSuites.long)
+    func long(_ suites: GuestSuites) async throws { try await run(suites) }
+
+    @Test(
       "tests with bleak pass",
       .enabled(
         if: ForeignSoftware.bleak.obstacle == nil, Comment(rawValue: ForeignSoftware.bleak.obstacle ?? "")),
@@ -40,6 +46,7 @@ extension OnARealStack {
       "tests with Bumble pass",
       .enabled(
         if: ForeignSoftware.bumble.obstacle == nil, Comment(rawValue: ForeignSoftware.bumble.obstacle ?? "")),
+      .enabled(if: GuestSuites.isWhole, "REAL_STACK=whole runs them, which takes two minutes"),
       arguments: GuestSuites.with(.bumble))
     func bumble(_ suites: GuestSuites) async throws { try await run(suites) }
 

@@ -1,9 +1,10 @@
+import Foundation
 import RealStack
 import Testing
 
 /// The tests that run in the virtual machine. To add one: give it the condition of StackFactsTests, and name it here.
 ///
-/// Each group is one boot, about 5 s, in which its tests run; tests that disturb the stack want one of their own. What takes minutes is run by hand:
+/// Each group is one boot, about 5 s, in which its tests run; tests that disturb the stack want one of their own. What takes minutes each is run by hand:
 /// interruptions of a push, a megabyte each way over a channel, and writes in great numbers.
 struct GuestSuites: Sendable, CustomTestStringConvertible {
   let name: String
@@ -15,6 +16,9 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
+  /// Whether those that take long are wanted, too.
+  static var isWhole: Bool { ProcessInfo.processInfo.environment["REAL_STACK"] == "whole" }
+
   static let all =
     [
       GuestSuites(name: "facts", tests: ["GuestTests.StackFactsTests"]),
@@ -22,28 +26,8 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
       GuestSuites(
         name: "encrypted channels of the kernel", tests: ["BlueZRadioTests.EncryptedKernelL2CAPTests"]),
       GuestSuites(name: "server", tests: ["GuestTests.ServerTests"]),
-      // Scans after a loss of power find nothing: the controllers are not as before.
-      GuestSuites(
-        name: "links",
-        tests: ["ConnectionTests", "LostLinkTests", "LinkWatchTests"].map { "RadioContractTests.\($0)" },
-        controllers: 3),
-      GuestSuites(
-        name: "scans, writes and channels",
-        tests: [
-          "ScanTests", "ChannelTests", "WriteTests/valuesOfEverySizeArriveWholeWithResponse",
-          "WriteTests/valuesOfEverySizeArriveWholeWithoutResponse",
-          "WriteTests/commandsAndRequestsComeInTheirOrder", "WriteTests/aCallerOnAnotherQueueMissesNoSignal",
-          "WriteTests/indicationsArriveAndNobodyListeningIsNoFailure",
-        ].map { "RadioContractTests.\($0)" }),
-      GuestSuites(name: "daemon", tests: ["BlueZRadioTests.RealDaemonTests"]),
-      GuestSuites(
-        name: "several devices",
-        tests: ["BlueZRadioTests.SeveralDevicesTests", "GuestTests.ToolTwinTests"], controllers: 3),
-      GuestSuites(
-        name: "Core Bluetooth",
-        tests: ["GuestTests.HostStackTests"]
-          + ["psms", "longWrites"].map { "GuestTests.HostChannelTests/\($0)" }),
-      GuestSuites(name: "tool", tests: ["GuestTests.ToolTests"]),
+      GuestSuites(name: "links", tests: ["RadioContractTests.ConnectionTests"], controllers: 3),
+      GuestSuites(name: "tool", tests: ["push", "name"].map { "GuestTests.ToolTests/\($0)" }),
       GuestSuites(name: "tool looks", tests: ["GuestTests.ToolLookTests"]),
     ]
     // Programs each: what the adapters remember of each other from earlier ones is in the way of a scan.
@@ -63,11 +47,37 @@ struct GuestSuites: Sendable, CustomTestStringConvertible {
         controllers: controllers)
     }
 
+  /// With `REAL_STACK=whole` only: what takes the time of all others again.
+  static let long = [
+    // Scans after a loss of power find nothing: the controllers are not as before.
+    GuestSuites(
+      name: "lost links",
+      tests: ["LostLinkTests", "LinkWatchTests"].map { "RadioContractTests.\($0)" },
+      controllers: 3),
+    GuestSuites(
+      name: "scans, writes and channels",
+      tests: [
+        "ScanTests", "ChannelTests", "WriteTests/valuesOfEverySizeArriveWholeWithResponse",
+        "WriteTests/valuesOfEverySizeArriveWholeWithoutResponse",
+        "WriteTests/commandsAndRequestsComeInTheirOrder", "WriteTests/aCallerOnAnotherQueueMissesNoSignal",
+        "WriteTests/indicationsArriveAndNobodyListeningIsNoFailure",
+      ].map { "RadioContractTests.\($0)" }),
+    GuestSuites(name: "daemon", tests: ["BlueZRadioTests.RealDaemonTests"]),
+    GuestSuites(
+      name: "several devices",
+      tests: ["BlueZRadioTests.SeveralDevicesTests", "GuestTests.ToolTwinTests"], controllers: 3),
+    GuestSuites(
+      name: "Core Bluetooth",
+      tests: ["GuestTests.HostStackTests"]
+        + ["psms", "longWrites"].map { "GuestTests.HostChannelTests/\($0)" }),
+    GuestSuites(name: "whole tool", tests: ["GuestTests.ToolTests"]),
+  ]
+
   /// Those with software of others, where that is installed.
   static func with(_ software: ForeignSoftware) -> [GuestSuites] {
     switch software {
     case .bleak:
-      ["notebook", "haul"].map {
+      (isWhole ? ["notebook", "haul"] : ["notebook"]).map {
         GuestSuites(name: "bleak \($0)", tests: ["ForeignPeerTests.BleakTests/\($0)"])
       }
     // Two devices with one address: what bluetoothd remembers of one it takes for the other's.
