@@ -83,7 +83,6 @@ for name in [
     .executable(name: "bluehaul", targets: ["bluehaul"]),
     // For Benchmarks, a package of its own.
     .library(name: "BluehaulTool", targets: ["BluehaulTool"]),
-    .library(name: "Locking", targets: ["Locking"]),
   ]
   targets += [
     .target(name: "CLinux"),

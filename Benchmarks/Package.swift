@@ -24,7 +24,7 @@ let package = Package(
         "CAllocations", .product(name: "BluehaulTool", package: "bluehaul"),
         .product(name: "BulkTransfer", package: "bluehaul"),
         .product(name: "CoreBluetooth", package: "bluehaul"),
-        .product(name: "Locking", package: "bluehaul"), .product(name: "Radio", package: "bluehaul"),
+        .product(name: "Radio", package: "bluehaul"),
         .product(name: "VirtualRadio", package: "bluehaul"),
       ],
       swiftSettings: settings),

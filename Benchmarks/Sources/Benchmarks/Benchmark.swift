@@ -1,6 +1,8 @@
 /// Something that is measured; it may give several figures.
 struct Benchmark: Sendable {
   let name: String
+  /// Runs only where it is named.
+  var isOnDemand = false
   let run: @Sendable () async throws -> [Measurement]
 }
 

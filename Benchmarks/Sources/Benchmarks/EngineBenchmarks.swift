@@ -3,20 +3,59 @@ internal import CAllocations
 internal import Foundation
 
 extension Benchmark {
-  /// The engine without a link: both sessions of a transfer, in memory, back to back.
+  /// The engine without a link.
   static let engine = [
+    Benchmark(name: "engine bytes of 244") { try EngineBytes.measure("engine bytes of 244", limit: 244) },
+    Benchmark(name: "engine bytes of 8192") { try EngineBytes.measure("engine bytes of 8192", limit: 8192) },
     Benchmark(name: "engine packets of 244") {
-      try EngineLoop.measure("engine packets of 244", limit: 244, kind: .gatt)
+      try EngineLoop.measure("engine packets of 244", limit: 244, kind: .gatt, sizes: [8 << 20, 64 << 20])
     },
     Benchmark(name: "engine records of 8192") {
-      try EngineLoop.measure("engine records of 8192", limit: 8192, kind: .l2cap)
+      try EngineLoop.measure("engine records of 8192", limit: 8192, kind: .l2cap, sizes: [8 << 20, 1 << 30])
     },
   ]
 }
 
+/// What each byte of an object costs, whatever carries it: it is cut into packets, goes into the check value of its segment, and is hashed.
+private enum EngineBytes {
+  private static let size = 16 << 20
+
+  static func measure(_ name: String, limit: Int) throws -> [Measurement] {
+    let source = RepeatedBlock(size: size)
+    let (alone, all) = try ratioOfTimes {
+      _ = try source.digest()
+    } to: {
+      try walk(source, limit: limit)
+    }
+    return [
+      Measurement("\(name) cpu", all / alone, "times hashing alone"),
+      Measurement("\(name) rate", Double(size) / all / 1e6, "MB/s of one core"),
+    ]
+  }
+
+  private static func walk(_ source: RepeatedBlock, limit: Int) throws {
+    var chunker = Chunker(layout: SegmentLayout(objectSize: source.size, power: 16), offset: 0)
+    let hasher = SHA256Hasher()
+    var check = CRC32C()
+    while chunker.position < source.size {
+      let start = chunker.position
+      let block = try source.read(at: start, count: 1 << 16)
+      hasher.update(block)
+      while let piece = chunker.next(limit: limit, allowance: limit) {
+        guard case .object(let range) = piece else {
+          check = CRC32C()
+          if chunker.checkLeft == 0 { break }
+          continue
+        }
+        check.update(block.bytes.extracting(Int(range.lowerBound - start)..<Int(range.upperBound - start)))
+      }
+    }
+    _ = try hasher.finalize()
+  }
+}
+
 /// A sender and a receiver that hand each other what they say, at once.
 private struct EngineLoop {
-  private static let size = 64 << 20
   private let kind: CarrierKind
   private let limit: Int
   private let source: RepeatedBlock
@@ -27,18 +66,42 @@ private struct EngineLoop {
   private var isFinished = false
   private var failure: TransferError?
 
-  static func measure(_ name: String, limit: Int, kind: CarrierKind) throws -> [Measurement] {
-    let source = RepeatedBlock(size: size)
-    // Hashing the same bytes, as the receiver does with what it reads back: what a transfer cannot do without.
-    var digest = try source.digest()
-    let hashing = try cpuSeconds { digest = try source.digest() }
-    var loop = try EngineLoop(source, digest: digest, limit: limit, kind: kind)
-    var allocations = 0
-    let all = try cpuSeconds { allocations = try loop.run() }
-    return [
-      Measurement("\(name) allocations", Double(allocations) / Double(loop.packets), "a packet, both ends"),
-      Measurement("\(name) cpu", all / hashing, "times hashing alone"),
-      Measurement("\(name) rate", Double(size) / all / 1e6, "MB/s of one core"),
+  /// Measures the cost with the first size, and the memory with all of them: whether it grows.
+  static func measure(
+    _ name: String, limit: Int, kind: CarrierKind, sizes: [Int]
+  ) throws -> [Measurement] {
+    var peaks: [Double] = []
+    var measurements: [Measurement] = []
+    for size in sizes {
+      let source = RepeatedBlock(size: size)
+      // Hashing the same bytes, as the receiver does with what it reads back: what a transfer cannot do without.
+      let digest = try source.digest()
+      let (packets, allocations, octets): (Int, Int, Int)
+      (packets, allocations, octets) = try {
+        allocations_reset_peak()
+        let before = allocations_live()
+        var loop = try EngineLoop(source, digest: digest, limit: limit, kind: kind)
+        let allocations = try loop.run()
+        return (loop.packets, allocations, Int(allocations_peak() - before))
+      }()
+      peaks.append(Double(octets) / 1024)
+      guard size == sizes.first else { continue }
+      let (alone, all) = try ratioOfTimes {
+        _ = try source.digest()
+      } to: {
+        var loop = try EngineLoop(source, digest: digest, limit: limit, kind: kind)
+        _ = try loop.run()
+      }
+      measurements = [
+        Measurement("\(name) allocations", Double(allocations) / Double(packets), "a packet, both ends"),
+        Measurement("\(name) cpu", all / alone, "times hashing alone"),
+        Measurement("\(name) cost", (all - alone) / Double(packets) * 1e9, "ns a packet, both ends"),
+        Measurement("\(name) rate", Double(size) / all / 1e6, "MB/s of one core"),
+      ]
+    }
+    return measurements + [
+      Measurement("\(name) memory", peaks.max() ?? 0, "KiB, both ends"),
+      Measurement("\(name) growth", (peaks.last ?? 0) / (peaks.first ?? 1), "times the memory of 8 MiB"),
     ]
   }
 
@@ -103,18 +166,6 @@ private struct EngineLoop {
       }
     }
   }
-}
-
-/// The processor time that a piece of work takes.
-private func cpuSeconds(_ work: () throws -> Void) rethrows -> Double {
-  func now() -> Double {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
-  let start = now()
-  try work()
-  return now() - start
 }
 
 /// One block of bytes over and over: costs nothing to make, whatever the size.

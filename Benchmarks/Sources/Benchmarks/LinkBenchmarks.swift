@@ -1,6 +1,6 @@
 internal import BluehaulTool
+internal import CAllocations
 internal import Foundation
-internal import Locking
 
 /// Whole transfers over the simulated link, in simulated time, by the command that everybody has; `link.json` says which, and what their
 /// figures are held to. The tests of the tool hold the same file.
@@ -17,13 +17,20 @@ struct LinkBenchmark: Decodable, Sendable {
   /// Members of the last object that are told whether they are held to something or not.
   private static let told = [
     "ratio": "of the ceiling", "transfer_ratio": "of the ceiling", "packets": "", "octets": "",
+    "allocations": "a packet, both ends", "speed": "packets/s of one core",
   ]
 
   var benchmark: Benchmark {
     Benchmark(name: "link \(name)") {
-      let figures = try await run()
-      let members = Set(Self.told.keys).union((least ?? [:]).keys).union((most ?? [:]).keys)
-      return try members.sorted().map { member in
+      let before = allocations_count()
+      var figures: [String: Double] = [:]
+      let seconds = try await cpuSeconds { figures = try await run() }
+      if let packets = figures["packets"], packets > 0 {
+        figures["allocations"] = Double(allocations_count() - before) / packets
+        figures["speed"] = packets / seconds
+      }
+      let held = Set((least ?? [:]).keys).union((most ?? [:]).keys)
+      return try held.union(Self.told.keys.filter { figures[$0] != nil }).sorted().map { member in
         guard let figure = figures[member] else { throw BenchmarkError("bench has not told its \(member)") }
         return Measurement("link \(name) \(member)", figure, Self.told[member] ?? "")
       }
@@ -57,14 +64,16 @@ struct LinkBenchmark: Decodable, Sendable {
 }
 
 /// Keeps the last line of what is written.
-private final class Lines: OutputSink {
-  private let text = PosixMutex<String?>(nil)
+// Sendable: behind a lock.
+private final class Lines: OutputSink, @unchecked Sendable {
+  private let lock = NSLock()
+  private var text: String?
 
-  var last: String? { text.withLock { $0 } }
+  var last: String? { lock.withLock { text } }
   var isClosed: Bool { false }
   var failure: Int32? { nil }
 
-  func write(_ text: String) { self.text.withLock { $0 = text } }
+  func write(_ text: String) { lock.withLock { self.text = text } }
 }
 
 /// Why there is no figure.

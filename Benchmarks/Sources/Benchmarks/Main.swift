@@ -4,10 +4,19 @@ internal import Foundation
 @main
 enum Main {
   static func main() async {
+    if CommandLine.arguments.count == 3, CommandLine.arguments[1] == "--images" {
+      do {
+        return try Firmware.writeImages(to: URL(filePath: CommandLine.arguments[2]))
+      } catch {
+        tell("benchmarks: \(error)", isError: true)
+        exit(1)
+      }
+    }
     let words = CommandLine.arguments.dropFirst().filter { $0 != "--check" }
     guard words.allSatisfy({ !$0.hasPrefix("-") }) else {
       tell(
-        "usage: Benchmarks [--check] [WORD...]: those whose name contains a word; all without", isError: true)
+        "usage: Benchmarks [--check] [WORD...]: those whose name contains a word; all without\n"
+          + "       Benchmarks --images FOLDER: writes the images of the coding benchmarks", isError: true)
       exit(2)
     }
     do {
@@ -28,8 +37,11 @@ enum Main {
     for link in links { thresholds.merge(link.thresholds) { $1 } }
     var unmet = Set(thresholds.keys)
     var isGood = true
-    for benchmark in Benchmark.engine + links.map(\.benchmark) + Benchmark.fleet {
-      guard words.isEmpty || words.contains(where: { benchmark.name.contains($0) }) else { continue }
+    let all =
+      Benchmark.engine + Benchmark.journal + Benchmark.coding + links.map(\.benchmark) + Benchmark.fleet
+    for benchmark in all {
+      let isNamed = words.contains { benchmark.name.contains($0) }
+      guard isNamed || (words.isEmpty && !benchmark.isOnDemand) else { continue }
       for figure in try await benchmark.run() {
         let threshold = thresholds[figure.name]
         unmet.remove(figure.name)
