@@ -4,6 +4,7 @@ extension VirtualMachine {
   /// What the packages of Debian are called that have what is needed; apt-get is needed besides, once, for the kernel.
   package static let packages = [
     "qemu-system-x86", "busybox-static", "dbus", "bluez", "bluez-test-tools", "util-linux", "xz-utils",
+    "zstd",
   ]
 
   /// Why this machine cannot run virtual machines, in one sentence that says how to mend it; nil where it can. Root is not needed.
@@ -34,8 +35,8 @@ extension VirtualMachine {
           + "apt-get install \(packages.joined(separator: " "))"
       }
       guard KernelCache().existing() == nil else { return nil }
-      for program in ["apt-get", "apt-cache", "dpkg-deb", "tar", "xz"] where Command.path(of: program) == nil
-      {
+      let fetching = ["apt-get", "apt-cache", "dpkg-deb", "tar", "xz", "zstd"]
+      if let program = fetching.first(where: { Command.path(of: $0) == nil }) {
         return "\(program) is missing, with which a kernel would be fetched"
       }
       return KernelPackage.name() == nil ? KernelCache.unknown : nil

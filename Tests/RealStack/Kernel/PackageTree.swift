@@ -42,7 +42,8 @@ struct PackageTree {
     } catch {
       outcome = .failure(error)
     }
-    guard KernelImage.isWhole(try Data(contentsOf: file, options: .mappedIfSafe)) else {
+    // A program that did not begin has left no file.
+    guard KernelImage.isWhole((try? Data(contentsOf: file, options: .mappedIfSafe)) ?? Data()) else {
       try outcome.get()
       throw Command.Failure(description: "\(image.lastPathComponent) has no whole kernel in it")
     }
