@@ -162,9 +162,11 @@ extension WholeRuns {
 
     @Test func twoProcessesDoNotEndEachOthersSessions() async throws {
       let place = try Place()
-      let receiver = try await place.receiver()
+      // Slow enough that the first is at work still when the two others have come, also where processes start slowly.
+      let receiver = try await place.receiver("--link", "phy=1M")
       try place.image.prefix(50_000).write(to: URL(filePath: "\(place.path)/other.bin"))
-      let first = try place.push()
+      let first = try place.sender(
+        "push", "\(place.path)/fw.bin", "--to", "bench-1", "--compress", "never")
       await progress(first, to: 10)
       let second = try place.sender("push", "\(place.path)/other.bin", "--to", "bench-1")
       _ = await second.allLines()
