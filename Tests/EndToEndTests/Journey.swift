@@ -1,3 +1,4 @@
+import BluehaulTool
 import BulkTransfer
 import CoreBluetooth
 import Foundation

@@ -1,3 +1,4 @@
+internal import BluehaulTool
 internal import BulkTransfer
 internal import CAllocations
 internal import CoreBluetooth
@@ -44,7 +45,7 @@ private struct Fleet {
     let baseline = allocations_live()
     let clock = VirtualClock(.lockStep)
     let air = VirtualAir(clock: clock)
-    let time = EngineTime(clock)
+    let time = RadioTime(clock)
     let digest = try SHA256Hasher.digest(of: Self.contents)
     let (failures, failure) = AsyncStream.makeStream(of: VirtualClockError.self)
     try clock.start { failure.yield($0) }
@@ -112,22 +113,4 @@ private final class LastInstant: @unchecked Sendable {
   var value: Duration { lock.withLock { instant } }
 
   func note(_ now: Duration) { lock.withLock { instant = max(instant, now) } }
-}
-
-/// The engine's clock on a radio's.
-private final class EngineTime: TransferClock {
-  private let clock: any RadioClock
-
-  init(_ clock: any RadioClock) { self.clock = clock }
-
-  var now: Duration { clock.now }
-
-  func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> TransferTimer {
-    let scheduled = clock.schedule(after: delay, work)
-    return TransferTimer { scheduled.cancel() }
-  }
-
-  func beginActivity() { clock.beginActivity() }
-
-  func endActivity() { clock.endActivity() }
 }
