@@ -34,20 +34,23 @@ private enum EngineBytes {
   }
 
   private static func walk(_ source: RepeatedBlock, limit: Int) throws {
-    var chunker = Chunker(layout: SegmentLayout(objectSize: source.size, power: 16), offset: 0)
+    var chunker = Chunker(layout: SegmentLayout(objectSize: source.size, power: 12), offset: 0)
     let hasher = SHA256Hasher()
-    var check = CRC32C()
+    var segment: UInt64 = 0
     while chunker.position < source.size {
       let start = chunker.position
       let block = try source.read(at: start, count: 1 << 16)
       hasher.update(block)
       while let piece = chunker.next(limit: limit, allowance: limit) {
         guard case .object(let range) = piece else {
-          check = CRC32C()
-          if chunker.checkLeft == 0 { break }
+          if chunker.checkLeft == 0, chunker.position == start + UInt64(block.count) { break }
           continue
         }
-        check.update(block.bytes.extracting(Int(range.lowerBound - start)..<Int(range.upperBound - start)))
+        guard range.upperBound == chunker.layout.segmentEnd(after: range.lowerBound) else { continue }
+        // As a sender does it: a segment at once, when its last octet has gone.
+        var check = CRC32C()
+        check.update(block.bytes.extracting(Int(segment - start)..<Int(range.upperBound - start)))
+        segment = range.upperBound
       }
     }
     _ = try hasher.finalize()

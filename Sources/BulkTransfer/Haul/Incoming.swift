@@ -52,9 +52,13 @@ struct Incoming: Sendable {
   /// Where the stream of the epoch began.
   private(set) var epochStart: UInt64 = 0
   private var segment = Data()
-  private var check: [UInt8] = []
+  /// The check after the segment, as far as it has come, and how many octets of it have.
+  private var check: UInt32 = 0
+  private var checkCount = 0
   /// The length before the body of a coded stream's segment.
   private var length: [UInt8] = []
+  /// Octets of the frame that is being gathered; 0 for a segment that travels as it is.
+  private var frameCount = 0
   /// The right edge that the sender was told in this epoch.
   private var toldEdge: UInt64 = 0
   var receipts: ReceiptPolicy
@@ -124,9 +128,7 @@ struct Incoming: Sendable {
   mutating func restart(epoch: Epoch) {
     self.epoch = epoch
     epochStart = good
-    segment = Data()
-    check = []
-    length = []
+    letGo()
     toldEdge = 0
     phase = .waitingForSync
   }
@@ -164,89 +166,72 @@ struct Incoming: Sendable {
     return isCoded ? .coded(proof: coding?.base == nil ? nil : proof) : .uncoded
   }
 
-  /// Takes octets of the stream, up to the end of a segment.
-  mutating func take(_ bytes: inout Data) -> Taken {
-    if isCoded { return takeCoded(&bytes) }
-    while !bytes.isEmpty {
-      let position = good + UInt64(segment.count)
+  /// Takes octets of the stream from a place on, up to the end of a segment, and moves the place behind them.
+  mutating func take(_ bytes: Data, from place: inout Int) -> Taken {
+    while place < bytes.count {
       let end = layout.segmentEnd(after: good)
-      if position < end {
-        let count = Int(min(UInt64(bytes.count), end - position))
-        guard position + UInt64(count) <= toldEdge else { return .lost(.overflow) }
-        if segment.isEmpty { segment.reserveCapacity(Int(end - position)) }
-        segment.append(bytes.prefix(count))
-        bytes = bytes.dropFirst(count)
-        continue
-      }
-      let piece = bytes.prefix(SegmentLayout.checkCount - check.count)
-      check.append(contentsOf: piece)
-      bytes = bytes.dropFirst(piece.count)
-      guard check.count == SegmentLayout.checkCount else { continue }
-      var expected = SegmentCheck(epoch: epoch, start: good)
-      expected.update(segment)
-      guard expected.octets == check else { return .lost(.checksum) }
-      return finishSegment(end: end)
-    }
-    return .needsMore
-  }
-
-  private mutating func takeCoded(_ bytes: inout Data) -> Taken {
-    while !bytes.isEmpty {
-      let end = layout.segmentEnd(after: good)
-      let count = Int(end - good)
-      if length.count < CodedStream.lengthCount {
-        let piece = bytes.prefix(CodedStream.lengthCount - length.count)
-        length.append(contentsOf: piece)
-        bytes = bytes.dropFirst(piece.count)
+      let whole = Int(end - good)
+      if isCoded, length.count < CodedStream.lengthCount {
+        length.append(bytes[bytes.startIndex + place])
+        place += 1
+        guard length.count == CodedStream.lengthCount else { continue }
+        frameCount = length.reversed().reduce(0) { $0 << 8 | Int($1) }
         // No memory is set aside before the segment is known to fit.
-        if length.count == CodedStream.lengthCount {
-          guard end <= toldEdge else { return .lost(.overflow) }
-          guard frameCount < count else { return .lost(.checksum) }
-        }
+        guard end <= toldEdge else { return .lost(.overflow) }
+        guard frameCount < whole else { return .lost(.checksum) }
         continue
       }
-      let body = frameCount == 0 ? count : frameCount
+      let body = frameCount > 0 ? frameCount : whole
       if segment.count < body {
-        let piece = bytes.prefix(body - segment.count)
+        let count = min(bytes.count - place, body - segment.count)
+        guard isCoded || good + UInt64(segment.count + count) <= toldEdge else { return .lost(.overflow) }
         if segment.isEmpty { segment.reserveCapacity(body) }
-        segment.append(piece)
-        bytes = bytes.dropFirst(piece.count)
+        gather(bytes, from: place, count: count)
+        place += count
         continue
       }
-      let piece = bytes.prefix(SegmentLayout.checkCount - check.count)
-      check.append(contentsOf: piece)
-      bytes = bytes.dropFirst(piece.count)
-      guard check.count == SegmentLayout.checkCount else { continue }
-      var expected = SegmentCheck(epoch: epoch, start: good)
-      expected.update(Data(length))
-      expected.update(segment)
-      guard expected.octets == check else { return .lost(.checksum) }
-      guard frameCount > 0 else { return finishSegment(end: end) }
-      let coded = CodedSegment(frame: segment, offset: good, count: count, basePower: coding?.base?.power)
-      _ = finishSegment(end: end)
-      return .coded(coded)
+      check |= UInt32(bytes[bytes.startIndex + place]) << UInt32(8 * checkCount)
+      checkCount += 1
+      place += 1
+      if checkCount == SegmentLayout.checkCount { return finishSegment(end: end) }
     }
     return .needsMore
   }
 
-  /// Octets of the frame that is being gathered; 0 for a segment that travels as it is.
-  private var frameCount: Int { length.reversed().reduce(0) { $0 << 8 | Int($1) } }
+  private mutating func gather(_ bytes: Data, from place: Int, count: Int) {
+    unsafe bytes.withUnsafeBytes { all in
+      guard let start = all.baseAddress else { return }
+      unsafe segment.append((start + place).assumingMemoryBound(to: UInt8.self), count: count)
+    }
+  }
 
+  /// The segment is here with its check.
   private mutating func finishSegment(end: UInt64) -> Taken {
     let start = good
-    let bytes = segment
-    segment = Data()
-    check = []
-    length = []
+    var expected = SegmentCheck(epoch: epoch, start: start)
+    if isCoded { expected.update(Data(length)) }
+    expected.update(segment)
+    guard expected.value == check else { return .lost(.checksum) }
+    let (bytes, isFrame) = (segment, frameCount > 0)
+    letGo()
     good = end
     if good == layout.objectSize { phase = .finishing }
-    return .segment(bytes, at: start)
+    guard isFrame else { return .segment(bytes, at: start) }
+    return .coded(
+      CodedSegment(frame: bytes, offset: start, count: Int(end - start), basePower: coding?.base?.power))
+  }
+
+  /// Forgets the segment that is being gathered.
+  private mutating func letGo() {
+    segment = Data()
+    (check, checkCount) = (0, 0)
+    length = []
+    frameCount = 0
   }
 
   /// The object has failed; what is in memory is let go.
   mutating func fail(_ code: HaulFailureCode, _ text: String) {
-    segment = Data()
-    check = []
+    letGo()
     written = good
     outstanding = 0
     unsyncedSince = nil

@@ -7,7 +7,7 @@ struct MessageReader {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  init(_ bytes: Data) { self.bytes = [UInt8](bytes) }
+  init(_ bytes: Data) { self.bytes = unsafe bytes.withUnsafeBytes { unsafe [UInt8]($0) } }
 
   /// Octets not yet read.
   var remaining: Int { bytes.count - position }
@@ -48,6 +48,11 @@ struct MessageReader {
 /// Writes little-endian fields.
 struct MessageWriter {
   private(set) var bytes: [UInt8] = []
+
+  init() {
+    // Most messages fit: they are made by one allocation.
+    bytes.reserveCapacity(32)
+  }
 
   var data: Data { Data(bytes) }
 

@@ -15,6 +15,8 @@ struct ObjectRun: Sendable {
   private(set) var coding: CodingRequest?
   private var coded: CodedStream?
   private var check: SegmentCheck
+  /// How far the check has got: it is told of whole segments or blocks, and not of each packet.
+  private var checked: UInt64 = 0
   private var checkOctets: [UInt8] = []
   private var block = StagedBlock()
   /// Whether the window has held back data since it was last asked.
@@ -86,6 +88,7 @@ struct ObjectRun: Sendable {
     chunker = Chunker(layout: layout, offset: offset)
     coded = coding.map { _ in CodedStream(layout: layout, epoch: epoch, offset: offset) }
     check = SegmentCheck(epoch: epoch, start: offset)
+    checked = offset
     checkOctets = []
     needsSync = offset < object.size
     windowWasUsed = false
@@ -204,6 +207,7 @@ struct ObjectRun: Sendable {
     while packet.count < limit {
       var pieceLimit = limit - packet.count
       if chunker.checkLeft == 0, sent < object.size, left > 0 {
+        if sent >= block.end { checkSent() }
         try block.load(sent, of: object, index: index, read: read)
         pieceLimit = Int(min(UInt64(pieceLimit), block.end - sent))
       }
@@ -211,7 +215,6 @@ struct ObjectRun: Sendable {
       switch piece {
       case .object(let range):
         let slice = block.slice(range)
-        check.update(slice)
         left -= slice.count
         if range.upperBound == chunker.layout.segmentEnd(after: range.lowerBound) { finishSegment() }
         // The usual packet lies within a segment: one copy into the buffer that goes to the carrier.
@@ -270,8 +273,16 @@ struct ObjectRun: Sendable {
     return true
   }
 
+  /// Passes what was sent of the block to the check.
+  private mutating func checkSent() {
+    guard checked < sent else { return }
+    check.update(block.slice(checked..<sent))
+    checked = sent
+  }
+
   private mutating func finishSegment() {
     guard let epoch else { return }
+    checkSent()
     checkOctets = check.octets
     check = SegmentCheck(epoch: epoch, start: chunker.position)
   }

@@ -159,8 +159,8 @@ public struct ReceiverSession: Sendable {
 
   private mutating func receiveStream(_ bytes: Data, now: Duration) {
     guard incoming?.phase == .streaming else { return }
-    var rest = bytes
-    while let result = incoming?.take(&rest) {
+    var place = 0
+    while let result = incoming?.take(bytes, from: &place) {
       switch result {
       case .needsMore:
         return sendReceiptIfDue(now: now)

@@ -20,7 +20,8 @@ public struct SegmentLayout: Hashable, Sendable {
 
   /// The end of the segment that holds `offset`.
   public func segmentEnd(after offset: UInt64) -> UInt64 {
-    min(objectSize, (offset / segmentSize + 1) * segmentSize)
+    // A power of two: as a multiple of it would be, without a division for each packet.
+    min(objectSize, (offset | (segmentSize - 1)) + 1)
   }
 }
 
@@ -41,15 +42,17 @@ struct SegmentCheck {
 
   mutating func update(_ bytes: Data) { crc.update(bytes) }
 
+  /// What the four octets after the segment say.
+  var value: UInt32 {
+    let trailer = (UInt64(epoch.rawValue) | start << 16).littleEndian
+    var whole = crc
+    unsafe withUnsafeBytes(of: trailer) { unsafe whole.update($0) }
+    return whole.value
+  }
+
   /// The four octets that follow the segment.
   var octets: [UInt8] {
-    var trailer = MessageWriter()
-    trailer.u16(epoch.rawValue)
-    trailer.u48(start)
-    var whole = crc
-    whole.update(trailer.bytes)
-    var writer = MessageWriter()
-    writer.u32(whole.value)
-    return writer.bytes
+    let value = value
+    return (0..<SegmentLayout.checkCount).map { UInt8(truncatingIfNeeded: value >> UInt32(8 * $0)) }
   }
 }
