@@ -182,6 +182,59 @@ extension WholeRuns {
       #expect(try bench.contents("in/new.bin") == bench.contents("new.bin"))
     }
 
+    @Test(
+      "a base that was taken as plain bytes, or from a range of addresses, is taken so again",
+      arguments: [["--raw"], ["--range", "0x10000+400000"]])
+    func resumedWithOptions(options: [String]) async throws {
+      let bench = try Bench()
+      let old = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ $0 >> 9) })
+      let noise = Data((0..<200_000).map { _ in UInt8.random(in: 0...255) })
+      let new = old.prefix(200_000) + noise
+      var files: [String] = []
+      for (name, image) in [("old.hex", old), ("new.hex", new)] {
+        files.append("\(bench.folder)/\(name)")
+        // Beyond the range there is more.
+        try Self.intelHEX(image + [1, 2, 3], at: 0x10000).write(to: URL(filePath: files[files.count - 1]))
+      }
+      let receiver = await bench.receiver()
+      let first = await bench.run(["push", files[0], "--to", "bench-1"] + options)
+      #expect(first.code == .success, "\(first.errors)")
+      let interrupts = Interrupts(exit: {})
+      let output = MemorySink { text in
+        if text.contains(/"confirmed":[1-9]/), !interrupts.happened { interrupts.raise() }
+      }
+      let push = await bench.run(
+        ["push", "--json", files[1], "--to", "bench-1", "--base", files[0]] + options, output: output,
+        interrupts: interrupts)
+      #expect(push.code == .interrupted)
+      let again = await bench.run("resume", "--json")
+      #expect(again.code == .success, "\(again.errors)")
+      #expect(Self.codings(again) == ["changes"])
+      #expect(try #require(Self.last("resumed_from", in: again)) > 0)
+      _ = await receiver.stop()
+      let expected = options == ["--raw"] ? try bench.contents("new.hex") : new
+      let received = try bench.names(in: "in").map { try bench.contents("in/\($0)") }
+      #expect(received.contains(expected))
+    }
+
+    /// The text of an Intel HEX file.
+    private static func intelHEX(_ bytes: Data, at address: Int) -> Data {
+      func record(_ type: UInt8, _ address: Int, _ data: some Collection<UInt8>) -> String {
+        let fields = [UInt8(data.count), UInt8(address >> 8 & 255), UInt8(address & 255), type] + data
+        let all = fields + [0 &- fields.reduce(0, &+)]
+        return ":" + all.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined() + "\n"
+      }
+      var text = ""
+      for start in stride(from: 0, to: bytes.count, by: 32) {
+        let place = address + start
+        if start == 0 || place & 0xFFFF == 0 {
+          text += record(4, 0, [UInt8(place >> 24 & 255), UInt8(place >> 16 & 255)])
+        }
+        text += record(0, place & 0xFFFF, bytes[start..<min(start + 32, bytes.count)])
+      }
+      return Data((text + ":00000001FF\n").utf8)
+    }
+
     @Test("a push that was not to be compressed goes on so")
     func resumedNever() async throws {
       let bench = try Bench()

@@ -36,20 +36,23 @@ final class World: Sendable {
   deinit { clock.stop() }
 
   /// Starts the device and returns once it advertises.
-  func startDevice(offersChannel: Bool = true, change: (inout ReceiveOptions) -> Void = { _ in }) async throws
-    -> Device
-  {
+  func startDevice(
+    offersChannel: Bool = true, storage: (any ReceiverStorage)? = nil,
+    change: (inout ReceiveOptions) -> Void = { _ in }
+  ) async throws -> Device {
     var options = try ReceiveOptions(name: Self.deviceName)
     options.offersChannel = offersChannel
     change(&options)
     let operation = ReceiveOperation(
-      into: flash, options: options, managerOptions: [CBManagerOptionRadioKey: device], clock: engineClock)
+      into: storage ?? flash, options: options, managerOptions: [CBManagerOptionRadioKey: device],
+      clock: engineClock)
     return try await Device(operation)
   }
 
   /// Prepares a push of `contents` to the device, which it looks for no longer than it has to: tests do things at moments of its course.
   func push(
-    _ contents: [Data], options: PushOptions = PushOptions(), target: DeviceTarget = .name(deviceName),
+    _ contents: [Data], coding: ObjectCoding? = nil, base: (any ByteSource)? = nil,
+    options: PushOptions = PushOptions(), target: DeviceTarget = .name(deviceName),
     by radio: (any Radio)? = nil, settleTime: Duration? = .milliseconds(250),
     record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil
   ) throws -> PushOperation {
@@ -58,8 +61,9 @@ final class World: Sendable {
     var objects: [PushObject] = []
     for (index, bytes) in contents.enumerated() {
       let object = OutgoingObject(
-        name: "image-\(index)", size: UInt64(bytes.count), sha256: try SHA256Hasher.digest(of: bytes))
-      objects.append(PushObject(object, from: MemorySource(bytes)))
+        name: "image-\(index)", size: UInt64(bytes.count), sha256: try SHA256Hasher.digest(of: bytes),
+        coding: coding)
+      objects.append(PushObject(object, from: MemorySource(bytes), base: base))
     }
     return try PushOperation(
       objects, transferID: try SHA256Hasher.digest(of: Data(contents.joined())), to: target, options: options,

@@ -39,6 +39,27 @@ struct RandomScheduleTests {
     }
   }
 
+  /// Segments of 64 KiB do not get through where a packet in a hundred is lost: they become smaller, and may end uncoded.
+  @Test(
+    "Coded objects of 300 kB arrive over links that never stop losing", arguments: 0..<Sweep.count(24))
+  func lastingLoss(number: Int) throws {
+    var random = SeededGenerator(UInt64(number) ^ 0x1A57)
+    var schedule = Schedule()
+    schedule.seed = UInt64(number)
+    schedule.objects = [mixture(300_000, &random)]
+    schedule.coding = Schedule.Coding(base: number % 2 == 0 ? nil : edited(schedule.objects[0], &random))
+    if number % 4 == 1 { schedule.coding?.base = random.bytes(300_000) }
+    schedule.faults = Schedule.Faults(
+      dataLoss: Double(random.pick(1...12)) / 1000, dataDoubling: random.chance(0.3) ? 0.002 : 0,
+      dataDamage: random.chance(0.3) ? 0.001 : 0, controlLoss: random.chance(0.5) ? 0.05 : 0)
+    schedule.limit = [61, 182, 244][random.pick(0...2)]
+    schedule.receiver.buffer = [1 << 16, 1 << 18][random.pick(0...1)]
+    schedule.bytesPerSecond = 100_000
+    schedule.attempts = 20
+    schedule.mustSucceed = true
+    #expect(try Self.failure(of: schedule) == nil)
+  }
+
   @Test(
     "The coded schedules reach what they are meant to reach",
     .enabled(if: Sweep.isWhole, "too few of them run")
