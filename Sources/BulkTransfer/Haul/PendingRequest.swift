@@ -33,15 +33,17 @@ struct PendingRequest: Sendable {
 extension SenderSession {
   /// Sends a request; the one before, if any, is given up.
   mutating func ask(_ purpose: PendingRequest.Purpose, now: Duration) {
-    lastRequest = lastRequest == 255 ? 1 : lastRequest + 1
+    lastRequest = Self.number(after: lastRequest)
     let number = lastRequest
+    if purpose == .hello { earlyOffer = makeEarlyOffer(Self.number(after: number)) }
     let request: HaulRequest =
       switch purpose {
       case .hello:
         .hello(
           HaulRequest.Hello(
             request: number, lowestVersion: Self.version, highestVersion: Self.version, features: 0,
-            session: sessionNumber))
+            session: sessionNumber,
+            extensions: earlyOffer.flatMap(OfferExtension.bringing).map { [$0] } ?? []))
       case .offer: .offer(offer(number))
       case .query: .query(request: number)
       case .rewind: .rewind(request: number)
@@ -49,15 +51,31 @@ extension SenderSession {
       case .close: .close(request: number)
       }
     let message = request.encoded
+    expect(purpose, number: number, message: message, now: now)
+    emit(.sendControl(message))
+  }
+
+  /// Goes on as soon as the request is answered, and repeats it until then.
+  mutating func expect(_ purpose: PendingRequest.Purpose, number: UInt8, message: Data, now: Duration) {
     pending = PendingRequest(
       purpose: purpose, number: number, message: message, since: now,
       repeatAt: now + configuration.requestRepeat, pause: configuration.requestRepeat * 2,
       epoch: run.epoch, received: run.received,
       sent: run.sent, hadSync: !run.needsSync)
-    emit(.sendControl(message))
   }
 
-  private func offer(_ number: UInt8) -> HaulRequest.Offer {
+  static func number(after number: UInt8) -> UInt8 { number == 255 ? 1 : number + 1 }
+
+  /// The first offer, as a receiver gets it that is like the one here.
+  private func makeEarlyOffer(_ number: UInt8) -> Data? {
+    var guess = self
+    guess.peer = .usual
+    guess.segmentPower = guess.segmentPower(for: guess.codingPlan)
+    let message = HaulRequest.offer(guess.offer(number)).encoded
+    return OfferExtension.bringing(message) == nil ? nil : message
+  }
+
+  func offer(_ number: UInt8) -> HaulRequest.Offer {
     let object = run.object
     return HaulRequest.Offer(
       request: number, discardsStored: discardsStored && run.index >= accepted,

@@ -41,11 +41,18 @@ extension ReceiverSession {
     if let unknown = hello.extensions.firstCritical {
       return refuse(hello.request, .feature, "the extension \(unknown.type) is not known")
     }
-    if peer != hello.session {
+    let isNew = peer != hello.session
+    if isNew {
       endSession(now: now)
       peer = hello.session
       emit(.event(.sessionStarted))
     }
+    var extensions = configuration.coding.map { [$0.encoded] } ?? []
+    // A repetition must not bring back an offer that another one has followed.
+    let offer = OfferExtension.offer(in: hello.extensions).flatMap { offer in
+      (isNew ? suits(offer) : incoming?.offer == offer) ? offer : nil
+    }
+    if offer != nil { extensions.append(OfferExtension.taken) }
     let top: UInt64 = (1 << 48) - 1
     send(
       .welcome(
@@ -54,7 +61,18 @@ extension ReceiverSession {
           buffer: UInt32(clamping: configuration.buffer),
           largestSegmentPower: configuration.largestSegmentPower,
           largestObject: min(limits.largestObject, top), freeSpace: min(limits.freeSpace, top),
-          extensions: configuration.coding.map { [$0.encoded] } ?? [])))
+          extensions: extensions)))
+    if let offer { receive(offer, now: now) }
+  }
+
+  /// Whether an offer that was made before WELCOME is one that WELCOME allows. Any other is left out, and the sender makes a better one.
+  private func suits(_ offer: HaulRequest.Offer) -> Bool {
+    guard offer.extensions.firstCritical == nil, offer.segmentPower <= configuration.largestSegmentPower,
+      offer.size <= limits.largestObject, opening.count < Self.openingLimit
+    else { return false }
+    guard CodingExtension.value(in: offer.extensions) != nil else { return true }
+    guard configuration.decodes, let coding = try? CodingRequest(in: offer.extensions) else { return false }
+    return (coding.base?.power ?? 0) <= (configuration.basePower ?? 0)
   }
 
   private mutating func receive(_ offer: HaulRequest.Offer, now: Duration) {

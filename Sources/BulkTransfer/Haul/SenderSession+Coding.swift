@@ -5,6 +5,17 @@ struct PeerLimits: Hashable, Sendable {
   /// The buffer, as a power of two, rounded down.
   var bufferPower: UInt8
   var coding: CodingSupport?
+
+  /// Those of a receiver that nobody has set otherwise: what is assumed before WELCOME.
+  static let usual = {
+    let receiver = ReceiverConfiguration(device: []).effective
+    return Self(
+      segmentPower: receiver.largestSegmentPower, bufferPower: power(of: UInt32(clamping: receiver.buffer)),
+      coding: receiver.coding)
+  }()
+
+  /// A number of octets as a power of two, rounded down.
+  static func power(of octets: UInt32) -> UInt8 { UInt8(UInt32.bitWidth - 1 - octets.leadingZeroBitCount) }
 }
 
 /// Why an object travels with less coding than it was meant to.

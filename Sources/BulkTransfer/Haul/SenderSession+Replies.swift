@@ -59,7 +59,7 @@ extension SenderSession {
             "\(object.name) has \(object.size) bytes, the device takes at most \(welcome.largestObject)",
             advice: "send a smaller file")), now: now)
     }
-    offerObject(now: now)
+    if !goOnWithEarlyOffer(welcome, now: now) { offerObject(now: now) }
   }
 
   mutating func offerObject(now: Duration) {
@@ -68,6 +68,21 @@ extension SenderSession {
     meter.enter(.prepare, now: now)
     ask(.offer, now: now)
     report(now: now)
+  }
+
+  /// Waits for the answer to the offer that went with HELLO, if the receiver has taken it and it is the one that would be made now.
+  private mutating func goOnWithEarlyOffer(_ welcome: HaulReply.Welcome, now: Duration) -> Bool {
+    guard let early = earlyOffer else { return false }
+    earlyOffer = nil
+    guard OfferExtension.isTaken(welcome.extensions) else { return false }
+    // Its number is used up, whatever becomes of it.
+    lastRequest = Self.number(after: lastRequest)
+    segmentPower = segmentPower(for: codingPlan)
+    guard HaulRequest.offer(offer(lastRequest)).encoded == early else { return false }
+    state = .offering
+    expect(.offer, number: lastRequest, message: early, now: now)
+    report(now: now)
+    return true
   }
 
   private mutating func receive(_ accept: HaulReply.Accept, now: Duration) {
@@ -345,7 +360,7 @@ extension PeerLimits {
   fileprivate init?(_ welcome: HaulReply.Welcome) {
     let lowest = SegmentLayout.powers.lowerBound
     guard welcome.largestSegmentPower >= lowest, welcome.buffer >= 1 << UInt32(lowest) else { return nil }
-    bufferPower = UInt8(UInt32.bitWidth - 1 - welcome.buffer.leadingZeroBitCount)
+    bufferPower = Self.power(of: welcome.buffer)
     segmentPower = min(welcome.largestSegmentPower, bufferPower, SegmentLayout.powers.upperBound)
     coding = CodingSupport(in: welcome.extensions)
   }

@@ -97,6 +97,8 @@ public struct SenderSession: Sendable {
   var hasMoved = false
   var pending: PendingRequest?
   var lastRequest: UInt8 = 0
+  /// The OFFER that HELLO has brought along, until WELCOME has come.
+  var earlyOffer: Data?
   /// When something was last confirmed.
   var confirmedAt: Duration
   /// Since when the receiver has said nothing but BUSY; nil if it has confirmed something since.
