@@ -122,6 +122,27 @@ extension WholeRuns {
       }
     }
 
+    @Test("no curve stands above what the link can carry", arguments: ["gatt", "l2cap"])
+    func belowCeiling(via: String) async throws {
+      let folder = TemporaryFolder()
+      _ = try await bench("--size", "1MiB", "--via", via, "--plot", folder.path("time.svg"))
+      let drawing = try String(decoding: #require(folder.contents("time.svg")), as: UTF8.self)
+      let axis = try #require(drawing.firstMatch(of: /V([0-9.]+)H816/))
+      let bound = try #require(drawing.firstMatch(of: /"line0 bound" d="M[0-9.]+ ([0-9.]+)L/))
+      let bottom = try #require(Double(axis.1))
+      let top = try #require(Double(bound.1))
+      let ceiling = bottom - top
+      let curve = try #require(drawing.firstMatch(of: /"line0" d="(M[0-9.]+ [0-9.]+L[^"]+)"/))
+      let heights = curve.1.matches(of: /[ML][0-9.]+ ([0-9.]+)/).compactMap {
+        Double($0.1).map { bottom - $0 }
+      }
+      #expect(heights.count == 60)
+      // The last word tells of what no receipt has told, less than 4 KiB.
+      #expect(heights.allSatisfy { $0 <= 1.06 * ceiling }, "\(heights.max() ?? 0) over \(ceiling)")
+      // And it is the rate: in the middle of the transfer near the ceiling.
+      #expect(heights[10..<50].allSatisfy { $0 >= 0.94 * ceiling })
+    }
+
     @Test("a device on the radio, which tells nothing of its link", arguments: ["gatt", "l2cap"])
     func receiver(via: String) async throws {
       let bench = try Bench()

@@ -9,6 +9,9 @@ struct BenchPlot {
 
   /// Points of a curve over time.
   private static let steps = 60
+  /// Steps that the rate at a point is the mean of. Receipts tell of arrivals in leaps: over a few of them a rate would say more about their rhythm than
+  /// about the link, and stand above what the link can carry.
+  private static let breadth = 5
 
   var svg: String { chart.svg }
 
@@ -35,17 +38,20 @@ struct BenchPlot {
       xAxis: .numbers, series: series)
   }
 
-  /// Arrivals in equal steps of time, as rates in the middle of each.
+  /// Arrivals in equal steps of time, as rates around the middle of each.
   static func rates(_ result: BenchResult) -> [(x: Double, y: Double)] {
     let end = result.points.last.map { $0.time / .seconds(1) } ?? 0
     guard end > 0 else { return [] }
     let step = end / Double(steps)
     var arrivals = Arrivals(result.points)
-    var before = 0.0
-    return (1...steps).map { number in
-      let now = arrivals.octets(at: step * Double(number))
-      defer { before = now }
-      return (step * (Double(number) - 0.5), (now - before) / step / 1000)
+    let octets = (0...steps).map { arrivals.octets(at: step * Double($0)) }
+    return (0..<steps).map { number in
+      let last = min(number + breadth / 2 + 1, steps)
+      // At the end, where the last receipt tells all that is left, none of the steps is left out.
+      let first = max(last == steps ? steps - breadth : number - breadth / 2, 0)
+      return (
+        step * (Double(number) + 0.5), (octets[last] - octets[first]) / (step * Double(last - first)) / 1000
+      )
     }
   }
 
