@@ -28,6 +28,8 @@ struct TransferRun {
       folder: FileManager.default.currentDirectoryPath, facts: facts,
       discardsDamaged: options.restarts)
     if let earlier = journal.earlier, !options.restarts { printer.show(.unfinishedBefore(earlier)) }
+    var options = options
+    if !options.restarts { options.coding = journal.earlier.flatMap { CodingStanding(facts: $0.link) } }
     let before = options.restarts ? [] : journal.earlier?.objects.map(\.confirmed) ?? []
     let confirmed = PosixMutex(before.reduce(0, Amounts.sum))
     let push = try PushOperation(

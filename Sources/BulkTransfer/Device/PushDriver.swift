@@ -41,16 +41,7 @@ final class PushDriver: @unchecked Sendable {
   private var lookAgain: Duration?
   private var meter: ProgressMeter?
   private var coding: CodingStanding?
-  private var verified = 0
-  /// Objects of which the device has said in this run where they stand.
-  private var accepted = 0
-  private var durable: [UInt64]
-  private var recordedAt: Duration?
-  private var reported: (phase: ProgressState.Phase, at: Duration)?
-  private var sessions = 0
-  private var attempts = 0
-  private var resumedFrom: UInt64?
-  private var lastCarrier = CarrierKind.gatt
+  private var standing: PushStanding
 
   init(
     _ objects: [PushObject], transferID: SHA256Digest, target: DeviceTarget, options: PushOptions,
@@ -68,7 +59,8 @@ final class PushDriver: @unchecked Sendable {
     self.events = events
     transfer = Array(transferID.bytes.prefix(16))
     encoder = objects.lazy.compactMap(\.encoder).first ?? SegmentEncoder()
-    durable = [UInt64](repeating: 0, count: objects.count)
+    standing = PushStanding(objects: objects.count)
+    coding = options.coding
     link = DeviceLink(
       target: target, choice: options.link.choice, stepLimit: options.link.stepLimit,
       channelLimit: min(options.link.stepLimit, options.haul.idleLimit) * 3 / 4)
@@ -168,15 +160,16 @@ final class PushDriver: @unchecked Sendable {
     self.carrier = carrier
     do throws(TransferError) {
       session = try SenderSession(
-        objects: outgoing(from: verified, session: sessions), first: verified, transfer: transfer,
+        objects: outgoing(from: standing.verified, session: standing.sessions), first: standing.verified,
+        transfer: transfer,
         sessionNumber: .random(in: 1 ... .max), configuration: options.haul,
-        discardsStored: options.restarts, accepted: accepted, coding: coding, meter: meter, now: clock.now)
+        discardsStored: options.restarts, accepted: standing.accepted, coding: coding, meter: meter,
+        now: clock.now)
     } catch {
       return finish(.failure(error))
     }
-    sessions += 1
+    standing.sessionBegan(on: carrier.kind)
     pace.interrupted()
-    lastCarrier = carrier.kind
     emit(.carrier(kind))
     if isPaused { handle(.pause) }
     handle(.carrierReady(kind))
@@ -230,15 +223,12 @@ final class PushDriver: @unchecked Sendable {
     case .dataReady: pumpData()
     case .progress(let state): report(state)
     case .accepted(let index, let offset):
-      accepted = max(accepted, index + 1)
-      if resumedFrom == nil { resumedFrom = offset }
-      durable[index] = offset
+      standing.accepted(index, durable: offset)
       let object = objects[index].object
       emit(.accepted(index: index, name: object.name, durable: offset, size: object.size))
       pumpData()
     case .verified(let index, let digest):
-      verified = index + 1
-      durable[index] = objects[index].object.size
+      standing.verified(index, size: objects[index].object.size)
       connection.handle(.progressed)
       encoder.release()
       emit(.verified(index: index, name: objects[index].object.name, digest))
@@ -300,39 +290,32 @@ final class PushDriver: @unchecked Sendable {
   // MARK: Reports
 
   private func report(_ state: ProgressState) {
-    let index = state.objectIndex
-    if state.confirmedBytes > durable[index] {
-      durable[index] = state.confirmedBytes
-      connection.handle(.progressed)
-    }
-    let now = clock.now
+    if standing.confirmed(state) { connection.handle(.progressed) }
     recordIfDue()
-    if let reported, reported.phase == state.phase, now - reported.at < options.progressInterval { return }
-    reported = (state.phase, now)
-    emit(.progress(state))
+    if standing.isToBeTold(state, options.progressInterval, now: clock.now) { emit(.progress(state)) }
   }
 
   /// A record is written and fsynced on this very queue: not for each of many small objects.
   private func recordIfDue() {
-    if let recordedAt, clock.now - recordedAt < options.journalInterval { return }
-    recordNow()
+    if standing.isRecordDue(options.journalInterval, now: clock.now) { recordNow() }
   }
 
   private func recordNow() {
-    recordedAt = clock.now
+    standing.wasRecorded(now: clock.now)
     guard let record else { return }
-    var facts = ["carrier": lastCarrier.rawValue, "sessions": String(sessions)]
+    var facts = (session?.coding ?? coding)?.facts ?? [:]
+    facts["carrier"] = standing.carrier.rawValue
+    facts["sessions"] = String(standing.sessions)
     if let peripheral = connection.peripheral {
       facts["maximumWriteLength"] = String(peripheral.maximumWriteValueLength(for: .withoutResponse))
     }
-    // Of the others the device has said nothing: what an earlier run wrote still holds.
-    record(Array(durable.prefix(accepted)), facts)
+    record(standing.recorded, facts)
   }
 
   private func makeReport() -> PushReport {
     PushReport(
-      progress: session?.progress(now: clock.now) ?? ProgressState(), carrier: lastCarrier,
-      sessions: sessions, resumedFrom: resumedFrom ?? 0)
+      progress: session?.progress(now: clock.now) ?? ProgressState(), carrier: standing.carrier,
+      sessions: standing.sessions, resumedFrom: standing.resumedFrom ?? 0)
   }
 
   func emit(_ event: PushEvent) { events.yield(event) }
@@ -378,7 +361,7 @@ extension PushDriver: ConnectionClient {
     endSession(TransferError(.disconnected, "the link to \(target) was lost: \(why)", isRetriable: true))
     guard !isOver else { return }
     handleLink(.ended)
-    emit(.linkLost(why, confirmed: durable[min(verified, durable.count - 1)]))
+    emit(.linkLost(why, confirmed: standing.durableNow))
   }
 
   func connectionEntered(_ state: ConnectionMachine.State) {
@@ -386,8 +369,8 @@ extension PushDriver: ConnectionClient {
     switch state {
     case .finding: emit(.searching(target))
     case .connecting:
-      attempts += 1
-      emit(.connecting(attempt: attempts))
+      standing.connecting()
+      emit(.connecting(attempt: standing.attempts))
     case .ready: handleLink(.ready(hasPSM: connection.characteristic(HaulService.psm) != nil))
     case .failed(let error): finish(.failure(error))
     case .idle, .waitingForRadio, .discoveringServices, .discoveringCharacteristics, .restarting, .pausing:

@@ -6,6 +6,8 @@ public struct PushOptions: Hashable, Sendable {
   public var haul = HaulConfiguration()
   /// Forget what the device has stored of the first object and begin at 0.
   public var restarts = false
+  /// How far an earlier run had to lower the coding of an object: what it has recorded.
+  public var coding: CodingStanding?
   /// The shortest time between two progress events of one phase.
   public var progressInterval: Duration = .milliseconds(100)
   /// The shortest time between two records of the journal.

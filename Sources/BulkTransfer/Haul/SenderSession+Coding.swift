@@ -28,40 +28,6 @@ public enum CodingShortfall: String, Hashable, Sendable, CaseIterable {
   case failed
 }
 
-/// How far the coding of an object had to be lowered; the session after a reconnect goes on with it.
-public struct CodingStanding: Hashable, Sendable {
-  /// Index of the object.
-  let object: Int
-  /// The most that is asked for.
-  private(set) var limit = CodingPlan.base
-  /// The largest segment, coded or not, as a power of two; nil: as large as any.
-  private(set) var powerLimit: UInt8?
-  /// Whether the receiver may hold octets of the object that came coded.
-  var wasCoded = false
-  private(set) var shortfall: CodingShortfall?
-
-  init(object: Int) { self.object = object }
-
-  /// Goes without the base.
-  mutating func dropBase() {
-    limit = min(limit, .plain)
-    shortfall = .notHeld
-  }
-
-  /// Goes without any coding.
-  mutating func drop(_ why: CodingShortfall) {
-    limit = .uncoded
-    shortfall = why
-  }
-
-  /// Segments of this power do not get through.
-  mutating func lower(from power: UInt8) {
-    let lowest = SegmentLayout.powers.lowerBound
-    powerLimit = max(lowest, power - min(power, 2))
-    if power <= lowest { drop(.failed) }
-  }
-}
-
 /// How an object is offered.
 enum CodingPlan: Int, Hashable, Sendable, Comparable {
   /// As it is.

@@ -294,9 +294,7 @@ extension SenderSession {
       farewellDeadline = now + configuration.farewellLimit
       return ask(.close, now: now)
     }
-    run = ObjectRun(objects[next], index: next)
-    coding = CodingStanding(object: next)
-    meter.object(objects, index: next)
+    goOn(to: next)
     offerObject(now: now)
   }
 

@@ -89,6 +89,8 @@ public struct SenderSession: Sendable {
   var peer: PeerLimits?
   /// How the object under way may be coded, lowered where that does not go; a session after a reconnect goes on with it.
   public internal(set) var coding: CodingStanding
+  /// What is known of the coding of an object from earlier sessions.
+  private let formerCoding: CodingStanding?
   let discardsStored: Bool
   /// Objects from the first that the receiver has accepted, in this session or before: what it has of them is not discarded again.
   var accepted: Int
@@ -142,7 +144,8 @@ public struct SenderSession: Sendable {
     segmentPower = configuration.segmentPower
     window = Self.freshWindow(configuration)
     run = ObjectRun(objects[first], index: first)
-    self.coding = coding.flatMap { $0.object == first ? $0 : nil } ?? CodingStanding(object: first)
+    formerCoding = coding
+    self.coding = CodingStanding(object: first, former: coding)
     confirmedAt = now
     self.meter = meter ?? ProgressMeter(now: now)
     self.meter.object(objects, index: first)
@@ -182,6 +185,13 @@ public struct SenderSession: Sendable {
   }
 
   mutating func emit(_ action: Action) { actions.append(action) }
+
+  /// Begins with the next object.
+  mutating func goOn(to index: Int) {
+    run = ObjectRun(objects[index], index: index)
+    coding = CodingStanding(object: index, former: formerCoding)
+    meter.object(objects, index: index)
+  }
 
   /// Takes an input.
   public mutating func handle(_ input: Input, now: Duration) {

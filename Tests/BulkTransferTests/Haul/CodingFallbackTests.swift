@@ -172,6 +172,50 @@ struct CodingFallbackTests {
     #expect(standing.shortfall == .failed)
   }
 
+  @Test("What was learned of the coding is kept in words, and nothing else is")
+  func facts() throws {
+    var standing = CodingStanding(object: 3)
+    #expect(standing.facts.isEmpty)
+    standing.dropBase()
+    // Another day the device may hold it.
+    #expect(standing.facts.isEmpty)
+    for power: UInt8 in [18, 16, 14, 12] {
+      standing.lower(from: power)
+      let again = try #require(CodingStanding(facts: standing.facts))
+      #expect(again.object == 3 && again.powerLimit == standing.powerLimit)
+      #expect((again.limit == .uncoded) == (standing.limit == .uncoded))
+      #expect(again.facts == standing.facts)
+    }
+    #expect(standing.limit == .uncoded && standing.powerLimit == 12)
+    var undecodable = CodingStanding(object: 0)
+    undecodable.drop(.failed)
+    let again = try #require(CodingStanding(facts: undecodable.facts))
+    #expect(again.limit == .uncoded && again.powerLimit == nil && again.shortfall == .failed)
+    for words in ["", "1", "x:14", "-1:14", "0:11", "0:21", "0:14:", "0:14:coded", "0:14:uncoded:", "0:999"] {
+      #expect(CodingStanding(facts: ["coding-limit": words]) == nil, "\(words)")
+    }
+  }
+
+  @Test("An object begins as an earlier run has left it, whichever it is", arguments: 0...1)
+  func former(object: Int) throws {
+    var standing = CodingStanding(object: object)
+    standing.drop(.failed)
+    var bench = try SenderBench(
+      [image(10_000), image(10_000, seed: 8)], coding: ObjectCoding(compresses: true), former: standing)
+    bench.welcome(extensions: [CodingSupport(basePower: nil).encoded])
+    for index in 0...1 {
+      guard case .offer(let offer) = bench.lastRequest else {
+        Issue.record("it was not offered")
+        return
+      }
+      #expect(offer.extensions.isEmpty == (index == object))
+      bench.accept(epoch: UInt16(index + 1), coding: index == object ? nil : .coded(proof: nil))
+      _ = bench.packets()
+      bench.receipt(10_000, epoch: UInt16(index + 1))
+      bench.verified(index: UInt16(index))
+    }
+  }
+
   @Test("What does not get through in the smallest coded segments travels uncoded in no larger ones")
   func smallest() throws {
     var bench = try SenderBench(

@@ -11,7 +11,7 @@ struct SenderBench {
   private(set) var actions: [SenderSession.Action] = []
 
   init(
-    _ contents: [Data] = [image(10_000)], coding: ObjectCoding? = nil,
+    _ contents: [Data] = [image(10_000)], coding: ObjectCoding? = nil, former: CodingStanding? = nil,
     configuration: HaulConfiguration = HaulConfiguration()
   ) throws {
     self.contents = contents
@@ -22,7 +22,7 @@ struct SenderBench {
     }
     session = try SenderSession(
       objects: objects, transfer: Array(1...16), sessionNumber: 0xAABB_CCDD_1122_3344,
-      configuration: configuration, now: .zero)
+      configuration: configuration, coding: former, now: .zero)
     tell(.carrierReady(.gatt))
   }
 
