@@ -73,11 +73,11 @@ extension WholeRuns {
     func silentSender(via: String) async throws {
       // The link outlives the silence, and so does the sender's patience.
       let bench = try Bench(link: try LinkParameters(parsing: "timeout=32000"))
-      let file = try bench.file("fw.bin", size: 4 << 20)
+      let file = try bench.file("fw.bin", size: 2 << 20)
       let receiver = await bench.receiver("--timeout", "3s", "--json", "--verbose")
       let isAway = PosixMutex(false)
       let output = MemorySink { [weak bench] text in
-        guard let bench, text.contains("\"percent\":7,") else { return }
+        guard let bench, text.contains(/"percent":[7-9],/) else { return }
         let isFirst = isAway.withLock { isAway in
           defer { isAway = true }
           return !isAway
