@@ -29,6 +29,9 @@ final class L2CAPChannelCore: Sendable {
     var isFlushScheduled = false
     /// The measure of the kernel's buffer before anything was sent.
     let idleFill: Int32?
+    /// The size of that buffer, nil where it is not known; and whether it is made smaller at the moment.
+    let sendBuffer: Int32?
+    var isNarrow = false
     var failure: SocketError?
     var patience: ScheduledWork?
     var onEnd: (@Sendable () -> Void)?
@@ -44,6 +47,12 @@ final class L2CAPChannelCore: Sendable {
   private static let burst = 16
   /// A packet without octets is an empty SDU, or the end; after so many in a row it is the end.
   private static let mostEmpty = 8
+
+  /// The size of the kernel's buffer while this side waits for room.
+  ///
+  /// The kernel wakes who waits for room at each frame that has left, as long as what is left takes less than half of the buffer: at every frame of an SDU
+  /// of a hundred, though the socket takes the next one only after the last of them. Of so small a buffer, few of them are left by then.
+  private static let narrowBuffer: Int32 = 16 * 1024
 
   private let monitor: ReadinessMonitor
   private var queue: DispatchQueue { monitor.queue }
@@ -63,7 +72,7 @@ final class L2CAPChannelCore: Sendable {
     state = PosixMutex(
       State(
         stream: SDUStream(streamLimits), socket: socket, idleFill: PacketSocket.fill(of: socket),
-        onEnd: onEnd))
+        sendBuffer: PacketSocket.sendBuffer(of: socket), onEnd: onEnd))
   }
 
   deinit {
@@ -227,8 +236,15 @@ final class L2CAPChannelCore: Sendable {
     queue.async { self.withState { self.flush(&$0) } }
   }
 
+  private func setNarrow(_ isNarrow: Bool, _ state: inout State) {
+    guard let socket = state.socket, let size = state.sendBuffer, state.isNarrow != isNarrow else { return }
+    state.isNarrow = isNarrow
+    PacketSocket.setSendBuffer(of: socket, to: isNarrow ? min(Self.narrowBuffer, size) : size)
+  }
+
   private func socketIsWritable() {
     withState { state in
+      setNarrow(false, &state)
       state.stream.unblock(now: clock.now)
       state.writing?.setEnabled(false)
       // A socket is writable only once it has sent every frame of the SDUs that it took: there are credits left.
@@ -248,6 +264,7 @@ final class L2CAPChannelCore: Sendable {
       case .sent: state.stream.sent(length)
       case .blocked:
         if state.stream.refused(now: clock.now) {
+          setNarrow(true, &state)
           state.writing?.setEnabled(true)
         } else {
           PacketSocket.shutDown(socket)

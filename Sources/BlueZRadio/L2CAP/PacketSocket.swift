@@ -106,6 +106,21 @@ enum PacketSocket {
     return unsafe ioctl(socket.raw, UInt(TIOCOUTQ), &fill) == 0 ? fill : nil
   }
 
+  /// How much memory packets may take that wait in the kernel, as it accounts for them (SO_SNDBUF, socket(7)).
+  static func sendBuffer(of socket: UnixDescriptor) -> Int32? {
+    var size: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    guard unsafe getsockopt(socket.raw, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0 else { return nil }
+    return size
+  }
+
+  /// Sets that size. The kernel takes no more than it lets programs have.
+  static func setSendBuffer(of socket: UnixDescriptor, to size: Int32) {
+    // It doubles what it is given.
+    var half = size / 2
+    _ = unsafe setsockopt(socket.raw, SOL_SOCKET, SO_SNDBUF, &half, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   /// Says to the other side that nothing more comes.
   static func shutDownSending(_ socket: UnixDescriptor) { _ = shutdown(socket.raw, Int32(SHUT_WR)) }
 

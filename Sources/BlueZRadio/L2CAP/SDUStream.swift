@@ -41,7 +41,10 @@ struct SDUStream {
   static let shortestSDU = 256
   /// An SDU should take so long. Longer ones cost less, but the peer gets an SDU's bytes only once the last has come, and on a slow link that
   /// may be later than it has patience.
-  static let pace = Duration.milliseconds(50)...Duration.milliseconds(250)
+  ///
+  /// Twice as long an SDU takes twice the time at most, so one that takes less than the half may become longer. A part of the time is none of the
+  /// link's, but goes by until a busy host comes round to the next SDU: short ones are the slower for it.
+  static let pace = Duration.milliseconds(125)...Duration.milliseconds(250)
   /// The MTU that everybody has at least (Core Vol 3 Part A 4.22).
   static let minimumMTU = 23
   /// So often may a socket that calls itself writable refuse an SDU before it is taken at its word.

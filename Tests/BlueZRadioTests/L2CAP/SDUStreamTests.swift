@@ -202,8 +202,8 @@ import Testing
     #expect(stream.nextLength.map { $0 >= SDUStream.minimumMTU } == true)
   }
 
-  /// How long SDUs get where each takes `time` for 1000 octets.
-  private func settledLength(_ perThousand: Duration, mtu: Int) -> Int {
+  /// How long SDUs get where each takes so long for 1000 octets, and besides.
+  private func settledLength(_ perThousand: Duration, besides: Duration = .zero, mtu: Int) -> Int {
     var stream = stream(mtu: mtu, capacity: 64 * 1024)
     var now = Duration.zero
     var lengths: [Int] = []
@@ -213,7 +213,7 @@ import Testing
       lengths.append(length)
       stream.sent(length)
       #expect(stream.refused(now: now) == true)
-      now += perThousand * length / 1_000
+      now += perThousand * length / 1_000 + besides
       stream.unblock(now: now)
     }
     #expect(lengths.first == min(mtu, SDUStream.firstSDU))
@@ -226,6 +226,12 @@ import Testing
     #expect(settledLength(.milliseconds(1), mtu: 3_000) == 3_000)
     #expect(settledLength(.seconds(100), mtu: 65_535) == SDUStream.shortestSDU)
     #expect(settledLength(.seconds(100), mtu: 100) == 100)
+  }
+
+  @Test("A busy host that is slow to go on is no slow link: SDUs become long")
+  func busyHost() {
+    #expect(settledLength(.milliseconds(1), besides: .milliseconds(60), mtu: 65_535) == SDUStream.longestSDU)
+    #expect(settledLength(.milliseconds(1), besides: .milliseconds(100), mtu: 65_535) == SDUStream.longestSDU)
   }
 
   @Test("An SDU takes a fraction of a second", arguments: [10, 30, 100, 400])
