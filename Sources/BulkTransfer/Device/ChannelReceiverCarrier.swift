@@ -6,7 +6,9 @@ internal import Foundation
 final class ChannelReceiverCarrier {
   /// What the carrier tells.
   enum Event {
-    case record(Record)
+    case control(Data)
+    /// Records of the data stream that have come together.
+    case data([Record])
     case lost
   }
 
@@ -50,12 +52,26 @@ final class ChannelReceiverCarrier {
   private func read() {
     while handler != nil, let bytes = port?.read(), !bytes.isEmpty {
       do throws(HaulCodingError) {
-        for record in try decoder.decode(bytes) { handler?(.record(record)) }
+        var data: [Record] = []
+        for record in try decoder.decode(bytes) {
+          guard record.kind == .control else {
+            data.append(record)
+            continue
+          }
+          tell(&data)
+          handler?(.control(record.body))
+        }
+        tell(&data)
       } catch {
         // The protocol was broken: the channel is of no use any more.
         handler?(.lost)
         close()
       }
     }
+  }
+
+  private func tell(_ data: inout [Record]) {
+    if !data.isEmpty { handler?(.data(data)) }
+    data = []
   }
 }

@@ -105,9 +105,8 @@ extension ReceiveDriver: CBPeripheralManagerDelegate {
     connections.append(connection)
     carrier.start { [weak self, weak carrier] event in
       switch event {
-      case .record(let record) where record.kind == .control:
-        self?.control(record.body, of: connection) { carrier?.send($0) }
-      case .record(let record): connection.line.handle(.record(record))
+      case .control(let message): self?.control(message, of: connection) { carrier?.send($0) }
+      case .data(let records): connection.line.handle(.records(records))
       case .lost: self?.close(carrier)
       }
     }

@@ -20,6 +20,8 @@ public struct ReceiverSession: Sendable {
     case packet(Data)
     /// A record has come on an L2CAP channel.
     case record(Record)
+    /// Records of the data stream that have come together: one receipt serves for all.
+    case records([Record])
     /// The storage has answered.
     case storage(StorageReport)
     /// ``nextDeadline`` may have come.
@@ -127,14 +129,16 @@ public struct ReceiverSession: Sendable {
         synchronize(packet, now: now)
       } else {
         receiveStream(packet, now: now)
+        sendReceiptIfDue(now: now)
       }
     case .record(let record):
       heardAt = now
-      switch record.kind {
-      case .control: receiveControl(record.body, now: now)
-      case .sync: synchronize(record.body, now: now)
-      case .stream: receiveStream(record.body, now: now)
-      }
+      receive(record, now: now)
+      if record.kind == .stream { sendReceiptIfDue(now: now) }
+    case .records(let records):
+      heardAt = now
+      for record in records { receive(record, now: now) }
+      sendReceiptIfDue(now: now)
     case .storage(let report):
       receive(report, now: now)
     case .deadline:
@@ -145,6 +149,14 @@ public struct ReceiverSession: Sendable {
   }
 
   // MARK: Data
+
+  private mutating func receive(_ record: Record, now: Duration) {
+    switch record.kind {
+    case .control: receiveControl(record.body, now: now)
+    case .sync: synchronize(record.body, now: now)
+    case .stream: receiveStream(record.body, now: now)
+    }
+  }
 
   private mutating func synchronize(_ packet: Data, now: Duration) {
     guard let peer, incoming?.phase == .waitingForSync, let start = incoming?.good,
@@ -157,19 +169,20 @@ public struct ReceiverSession: Sendable {
     if incoming?.isCoded == true { sendReceiptIfDue(now: now) }
   }
 
+  /// Takes octets of the stream; whether a receipt is due is asked after it.
   private mutating func receiveStream(_ bytes: Data, now: Duration) {
     guard incoming?.phase == .streaming else { return }
     var place = 0
     while let result = incoming?.take(bytes, from: &place) {
       switch result {
       case .needsMore:
-        return sendReceiptIfDue(now: now)
+        return
       case .segment(let segment, let offset):
         request(.write(segment, at: offset), now: now)
-        if incoming?.phase == .finishing { return sendReceiptIfDue(now: now) }
+        if incoming?.phase == .finishing { return }
       case .coded(let segment):
         request(.decode(segment), now: now)
-        if incoming?.phase == .finishing { return sendReceiptIfDue(now: now) }
+        if incoming?.phase == .finishing { return }
       case .lost(let reason):
         return lose(reason, answering: 0, now: now)
       }

@@ -202,6 +202,21 @@ struct ReceiverSessionTests {
       }?.code == .malformed)
   }
 
+  @Test("Records that have come together are confirmed together", arguments: [true, false])
+  func together(_ together: Bool) throws {
+    var bench = try ReceiverBench()
+    bench.start()
+    bench.holdsStorage = true
+    let stream = bench.stream()
+    let records = [0..<6000, 6000..<12_000].map { Record(kind: .stream, body: stream[$0]) }
+    let before = bench.replies.count
+    if together { bench.tell(.records(records)) } else { records.forEach { bench.tell(.record($0)) } }
+    #expect(bench.replies.count - before == (together ? 1 : 2))
+    // Two check values are among the octets.
+    #expect(bench.lastReceipt?.received == 12_000 - 8)
+    #expect(bench.requests.filter { if case .write = $0.operation { true } else { false } }.count == 2)
+  }
+
   @Test("Whatever comes, memory is bounded and nothing is named that was not offered", arguments: 0..<40)
   func anything(_ seed: UInt64) throws {
     var random = SeededGenerator(seed)
@@ -220,7 +235,14 @@ struct ReceiverSessionTests {
       case 6: bench.sync(offset: UInt64(random.pick(0...5) * 4096), session: UInt32(random.pick(1...3)))
       case 7: bench.tell(.packet(random.bytes(random.pick(0...512))))
       case 8: bench.tell(.record(Record(kind: .stream, body: random.bytes(random.pick(1...16384)))))
-      case 9: bench.tell(.deadline)
+      case 9:
+        bench.tell(
+          random.chance(0.5)
+            ? .deadline
+            : .records(
+              (0..<random.pick(0...4)).map { _ in
+                Record(kind: .stream, body: random.bytes(random.pick(1...16384)))
+              }))
       case 10:
         bench.tell(
           .storage(StorageReport(object: UInt32(random.pick(0...9)), result: .opened(durable: random.next())))
