@@ -14,8 +14,11 @@ extension PeripheralCore {
     guard invocation.message.sender == host.owner else {
       throw DBusError(name: DBusErrorName.accessDenied, message: "only bluetoothd may call this")
     }
-    var reader = DBusReader(Array(invocation.message.body.dropFirst(others)))
-    return try ServerCall(try reader.next([String: DBusVariant].self))
+    let body = invocation.message.body
+    guard others < body.count else {
+      throw DBusError(name: DBusErrorName.invalidArguments, message: "the call has no options")
+    }
+    return try ServerCall(body[others])
   }
 
   /// A value that is served without asking anybody.

@@ -34,7 +34,7 @@ extension PeripheralCore {
     guard isOfDaemon(invocation) else { return }
     do {
       var reader = DBusReader(invocation.message.body)
-      let call = try ServerCall(try reader.next([String: DBusVariant].self))
+      let call = try ServerCall(try reader.next())
       let central = try central(of: call)
       announcedStarts[characteristic, default: 0] += 1
       subscribe(central, to: characteristic)

@@ -13,15 +13,33 @@ struct ServerCall: Hashable, Sendable {
   /// Only a question whether a prepared write would be allowed; nothing is written yet.
   let isPrepare: Bool
 
-  /// Throws with kind ``DBusError/Kind/unexpectedReply`` where there is no device.
-  init(_ options: [String: DBusVariant]) throws(DBusError) {
-    guard let device = options["device"] else {
+  /// Reads options (`a{sv}`). They come with every value that a central writes, so no dictionary is made of them.
+  ///
+  /// Throws with kind ``DBusError/Kind/unexpectedReply`` where one has another type, and where there is no device.
+  init(_ options: DBusValue) throws(DBusError) {
+    guard case .dictionary(key: .string, value: .variant, let entries) = options else {
+      throw DBusError(name: DBusErrorName.invalidArguments, message: "the call has no options")
+    }
+    var device: ObjectPath?
+    var offset: UInt16 = 0
+    var mtu: UInt16?
+    var isPrepare = false
+    for entry in entries {
+      guard case .string(let name) = entry.key, case .variant(let value) = entry.value else { continue }
+      switch name {
+      case "device": device = try ObjectPath(value)
+      case "offset": offset = try UInt16(value)
+      case "mtu": mtu = try UInt16(value)
+      case "prepare-authorize": isPrepare = try Bool(value)
+      default: break
+      }
+    }
+    guard let device else {
       throw DBusError(name: DBusErrorName.invalidArguments, message: "the call names no device")
     }
-    self.device = try ObjectPath(device.content)
-    offset = Int(try options["offset"].map { value throws(DBusError) in try UInt16(value.content) } ?? 0)
-    mtu = try options["mtu"].map { value throws(DBusError) in Int(try UInt16(value.content)) }
-    isPrepare =
-      try options["prepare-authorize"].map { value throws(DBusError) in try Bool(value.content) } ?? false
+    self.device = device
+    self.offset = Int(offset)
+    self.mtu = mtu.map(Int.init)
+    self.isPrepare = isPrepare
   }
 }

@@ -17,6 +17,12 @@ public struct DBusSignature: Hashable, Sendable, CustomStringConvertible {
     guard text.utf8.count <= Self.maximumLength else {
       throw .invalid("a signature of \(text.utf8.count) octets", name: DBusErrorName.invalidSignature)
     }
+    // Most variants hold one basic value.
+    if text.utf8.count == 1, let code = text.utf8.first, let type = DBusType.basic(code: code) {
+      types = [type]
+      self.text = text
+      return
+    }
     var parser = SignatureParser(text)
     var types: [DBusType] = []
     while !parser.isAtEnd { types.append(try parser.type()) }

@@ -61,6 +61,8 @@ public struct DBusMethod: Sendable {
   public let name: String
   public let inputs: [DBusArgument]
   public let outputs: [DBusArgument]
+  /// The signature that a call has to have.
+  let inputText: String
   let handler: @Sendable (DBusInvocation) -> Void
 
   /// A method whose handler runs on the connection's queue and answers then or later, from any thread.
@@ -73,6 +75,7 @@ public struct DBusMethod: Sendable {
     self.name = name
     self.inputs = inputs
     self.outputs = outputs
+    inputText = inputs.map(\.type.description).joined()
     self.handler = handler
   }
 
@@ -92,8 +95,6 @@ public struct DBusMethod: Sendable {
       }
     }
   }
-
-  var inputText: String { inputs.map(\.type.description).joined() }
 }
 
 /// A property of an exported object.

@@ -8,16 +8,16 @@ extension ObjectTree {
     }
     // Peers answer for themselves, whatever the path.
     if call.interface == DBusWellKnown.peer { return try peer(member, call) }
-    guard let children = children(of: path) else {
+    // Most calls are for an object: what lies below it is looked for only where that matters.
+    guard let object = objects[path] ?? node(at: path) else {
       throw DBusError(name: DBusErrorName.unknownObject, message: "there is no object at \(path)")
     }
-    let object = objects[path] ?? Object(interfaces: [], isManager: false, token: DBusExport.Token())
-    guard let name = call.interface else { return try anyInterface(member, call, object, path, children) }
+    guard let name = call.interface else { return try anyInterface(member, call, object, path) }
     switch name {
     case DBusWellKnown.introspectable:
       guard member == "Introspect" else { throw unknown(member, name) }
       try Self.check(call, "")
-      return .reply([.string(Introspection.xml(of: object, children: children))])
+      return .reply([.string(Introspection.xml(of: object, children: children(of: path) ?? []))])
     case DBusWellKnown.properties where objects[path] != nil:
       return try properties(member, call, object)
     case DBusWellKnown.objectManager where object.isManager:
@@ -37,9 +37,14 @@ extension ObjectTree {
     }
   }
 
+  /// What stands for a path that has no object but others below it.
+  private func node(at path: ObjectPath) -> Object? {
+    children(of: path).map { _ in Object(interfaces: [], isManager: false, token: DBusExport.Token()) }
+  }
+
   /// A call without an interface is for any that has the member.
   private func anyInterface(
-    _ member: String, _ call: DBusMessage, _ object: Object, _ path: ObjectPath, _ children: [String]
+    _ member: String, _ call: DBusMessage, _ object: Object, _ path: ObjectPath
   ) throws(DBusError) -> Outcome {
     for method in object.interfaces.flatMap(\.methods) where method.name == member {
       try Self.check(call, method.inputText)

@@ -143,8 +143,8 @@ import Testing
 }
 
 @Suite("Options of calls for a central") struct ServerCallTests {
-  private func options(_ values: [String: DBusValue]) -> [String: DBusVariant] {
-    values.mapValues { DBusVariant(containing: $0) }
+  private func options(_ values: [String: DBusValue]) -> DBusValue {
+    values.mapValues { DBusVariant(containing: $0) }.dbusValue
   }
 
   @Test("All that is told")
