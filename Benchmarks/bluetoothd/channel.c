@@ -3,8 +3,9 @@
 //   channel-yardstick listen ADDRESS PSM SDU
 //   channel-yardstick send FROM TO PSM SDU OCTETS
 //
-// The receiver takes channels one after the other and answers the last octet of OCTETS, which the sender tells it first, with one octet. The sender
-// prints octets per second, from the first octet to that answer. SDU is the longest that a side takes, in octets.
+// The receiver takes channels one after the other, and on each one run after the other: it answers the last octet of OCTETS, which the sender tells it
+// first, with one octet. The sender prints octets per second, from the first octet to that answer, of the faster of two runs: in the first, bluetoothd
+// looks for the services on the link that is new. SDU is the longest that a side takes, in octets.
 #define _GNU_SOURCE
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/l2cap.h>
@@ -83,17 +84,31 @@ static _Noreturn void listen_(const char *address, int psm, int sdu) {
   for (;;) {
     int channel = accept(listener, NULL, NULL);
     if (channel < 0) fail("accept");
-    uint64_t expected = 0, received = 0;
-    ssize_t count = receive(channel, &expected, sizeof expected);
-    while (count > 0 && received < expected) {
-      count = receive(channel, buffer, sizeof buffer);
-      if (count > 0) received += (uint64_t)count;
-    }
-    if (count > 0) send_all(channel, buffer, 1);
+    uint64_t expected = 0;
     // The sender closes first.
-    while (count > 0) count = receive(channel, buffer, sizeof buffer);
+    while (receive(channel, &expected, sizeof expected) == sizeof expected) {
+      for (uint64_t received = 0; received < expected;) {
+        ssize_t count = receive(channel, buffer, sizeof buffer);
+        if (count <= 0) break;
+        received += (uint64_t)count;
+      }
+      send_all(channel, buffer, 1);
+    }
     close(channel);
   }
+}
+
+static double run(int channel, const unsigned char *octets, size_t sdu, uint64_t count) {
+  double began = now();
+  send_all(channel, (unsigned char *)&count, sizeof count);
+  for (uint64_t rest = count; rest > 0;) {
+    size_t size = rest < sdu ? (size_t)rest : sdu;
+    send_all(channel, octets, size);
+    rest -= size;
+  }
+  unsigned char answer;
+  if (receive(channel, &answer, 1) != 1) fail("no answer");
+  return (double)count / (now() - began);
 }
 
 static int send_(const char *from, const char *to, int psm, int sdu, uint64_t octets) {
@@ -105,16 +120,9 @@ static int send_(const char *from, const char *to, int psm, int sdu, uint64_t oc
   socklen_t length = sizeof most;
   if (getsockopt(channel, SOL_BLUETOOTH, BT_SNDMTU, &most, &length) < 0) fail("BT_SNDMTU");
   for (size_t index = 0; index < sizeof buffer; index++) buffer[index] = (unsigned char)(index * 31 ^ index >> 8);
-  double began = now();
-  send_all(channel, (unsigned char *)&octets, sizeof octets);
-  for (uint64_t rest = octets; rest > 0;) {
-    size_t size = rest < most ? (size_t)rest : most;
-    send_all(channel, buffer, size);
-    rest -= size;
-  }
-  unsigned char answer;
-  if (receive(channel, &answer, 1) != 1) fail("no answer");
-  printf("%.0f\n", (double)octets / (now() - began));
+  double first = run(channel, buffer, most, octets);
+  double second = run(channel, buffer, most, octets);
+  printf("%.0f\n", first > second ? first : second);
   return 0;
 }
 

@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 // bluetoothd 5.66 drops longer ones as a server.
 enum { patience_ms = 60000, most_octets = 510 };
@@ -43,6 +45,23 @@ static DBusMessage *call(DBusConnection *bus, const char *path, const char *meth
   dbus_message_unref(message);
   if (!reply) fail(method, error.message);
   return reply;
+}
+
+// Waits until the daemon has read everything. The kernel makes an event of each packet that is read, as long as at most a quarter of the buffer is taken.
+static void wait_until_read(int descriptor) {
+  struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
+  int epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) < 0) fail("epoll", strerror(errno));
+  for (;;) {
+    int unread = 0;
+    if (ioctl(descriptor, SIOCOUTQ, &unread) < 0) fail("SIOCOUTQ", strerror(errno));
+    // It makes the event before it has given back the last octet of the packet.
+    if (unread <= 1) break;
+    int ready = epoll_wait(epoll, &event, 1, patience_ms);
+    if (ready == 0) fail("epoll_wait", "the daemon has read nothing for a minute");
+    if (ready < 0 && errno != EINTR) fail("epoll_wait", strerror(errno));
+  }
+  close(epoll);
 }
 
 int main(int count, char **words) {
@@ -76,11 +95,7 @@ int main(int count, char **words) {
     if (poll(&entry, 1, patience_ms) <= 0) fail("poll", "no room for a minute");
   }
   // The daemon reads the descriptor and the bus in no fixed order.
-  for (int unread = 1; unread > 0;) {
-    if (ioctl(descriptor, SIOCOUTQ, &unread) < 0) fail("SIOCOUTQ", strerror(errno));
-    struct timespec pause = {.tv_nsec = 500000};
-    if (unread > 0) nanosleep(&pause, NULL);
-  }
+  wait_until_read(descriptor);
   dbus_message_unref(call(bus, words[2], "ReadValue"));
   printf("%.0f\n", (double)octets / (now() - began));
   return 0;

@@ -10,7 +10,10 @@ import json
 import os
 import pathlib
 import re
+import select
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +21,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).parent
+ADAPTER = "hci0"
 NEAR, FAR = "00:AA:01:00:00:00", "00:AA:01:01:00:01"
 YARDSTICK_PSM = "240"
 
@@ -52,20 +56,33 @@ def advertising_again():
 
 def links():
     """The handles of the links of the near adapter."""
-    said = subprocess.run(["hcitool", "-i", "hci0", "con"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(["hcitool", "-i", ADAPTER, "con"], capture_output=True, text=True, check=True).stdout
     return re.findall(r"LE .* handle (\d+)", said)
+
+
+def listen_for_ends():
+    """A socket that becomes readable at each event that a link of the near adapter has ended. Source: Core Vol 4 Part E 7.7.5."""
+    events = socket.socket(socket.AF_BLUETOOTH, socket.SOCK_RAW, socket.BTPROTO_HCI)
+    event_packet, disconnection_complete = 4, 5
+    # struct hci_ufilter of the kernel: types of packets, events, opcode.
+    only = struct.pack("=IIIH2x", 1 << event_packet, 1 << disconnection_complete, 0, 0)
+    events.setsockopt(socket.SOL_HCI, socket.HCI_FILTER, only)
+    events.bind((int(ADAPTER.removeprefix("hci")),))
+    return events
 
 
 def wait_for_no_link():
     """Every run makes its own link. One that a bare channel has made lasts as long as bluetoothd has an ATT bearer on it: it is ended here."""
-    for attempt in range(300):
-        handles = links()
-        if not handles:
-            return
-        for handle in handles if attempt % 50 == 49 else []:
-            subprocess.run(["hcitool", "-i", "hci0", "ledc", handle], stdout=subprocess.DEVNULL, check=False)
-        time.sleep(0.1)
-    sys.exit("a link does not end")
+    patience, limit = 5, time.monotonic() + 60
+    with listen_for_ends() as events:
+        while handles := links():
+            if select.select([events], [], [], patience)[0]:
+                events.recv(260)
+                continue
+            if time.monotonic() > limit:
+                sys.exit("a link does not end")
+            for handle in handles:
+                subprocess.run(["hcitool", "-i", ADAPTER, "ledc", handle], stdout=subprocess.DEVNULL, check=False)
 
 
 def processor_time(pid):
@@ -128,12 +145,6 @@ def resident(pid):
 def forget_peak(pid):
     with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
-
-
-def median(name, values, unit="kB/s", scale=1000):
-    middle = statistics.median(values)
-    say(f"{name:34} {middle / scale:9.2f} {unit:5}  ({', '.join(f'{value / scale:.2f}' for value in values)})")
-    return middle
 
 
 def measure(tool, yardsticks, bounds):

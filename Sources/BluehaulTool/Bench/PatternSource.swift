@@ -18,14 +18,15 @@ final class PatternSource: ByteSource {
     }
     let first = offset / 8
     let words = (offset + UInt64(count) + 7) / 8 - first
-    var bytes = Data(capacity: Int(words) * 8)
-    for number in first..<(first + words) {
-      var generator = SeededGenerator(seed: seed &+ number &* 0x9E37_79B9_7F4A_7C15)
-      let word = generator.next().littleEndian
-      unsafe withUnsafeBytes(of: word) { unsafe bytes.append(contentsOf: $0) }
+    var bytes = Data(count: Int(words) * 8)
+    unsafe bytes.withUnsafeMutableBytes { space in
+      for index in 0..<Int(words) {
+        var generator = SeededGenerator(seed: seed &+ (first + UInt64(index)) &* 0x9E37_79B9_7F4A_7C15)
+        unsafe space.storeBytes(of: generator.next().littleEndian, toByteOffset: index * 8, as: UInt64.self)
+      }
     }
-    let start = bytes.startIndex + Int(offset % 8)
-    return bytes.subdata(in: start..<(start + count))
+    let start = Int(offset % 8)
+    return bytes.count == count ? bytes : bytes.subdata(in: start..<(start + count))
   }
 
   /// The SHA-256 of all of it.
