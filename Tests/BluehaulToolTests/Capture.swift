@@ -79,9 +79,17 @@ struct Capture {
   }
 
   /// The fields of the first OFFER: segment size as a power of two, and the receipt interval.
+  ///
+  /// It is a message of its own behind the header of its fragment, or the extension of type 2 behind the 14 octets of HELLO.
   var offer: (segmentPower: Int, receipts: Int)? {
-    guard let offer = writeRequests.first(where: { $0.count > 13 && $0[1] == 0x02 }) else { return nil }
-    return (Int(offer[8]), (0..<4).reduce(0) { $0 | Int(offer[9 + $1]) << (8 * $1) })
+    for value in writeRequests where value.count > 29 {
+      let isBrought = value[1] == 0x01 && value[15] == 0x02
+      let offer = Array(value.dropFirst(isBrought ? 17 : 1))
+      if offer[0] == 0x02 {
+        return (Int(offer[7]), (0..<4).reduce(0) { $0 | Int(offer[8 + $1]) << (8 * $1) })
+      }
+    }
+    return nil
   }
 
   private static func big(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
