@@ -38,7 +38,8 @@ enum Main {
     var unmet = Set(thresholds.keys)
     var isGood = true
     let all =
-      Benchmark.engine + Benchmark.journal + Benchmark.coding + links.map(\.benchmark) + Benchmark.fleet
+      Benchmark.engine + Benchmark.journal + Benchmark.coding + Benchmark.linkModel + links.map(\.benchmark)
+      + Benchmark.fleet
     for benchmark in all {
       let isNamed = words.contains { benchmark.name.contains($0) }
       guard isNamed || (words.isEmpty && !benchmark.isOnDemand) else { continue }

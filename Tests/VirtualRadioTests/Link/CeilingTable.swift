@@ -34,6 +34,15 @@ struct CeilingCell: CustomStringConvertible, Sendable {
     }
   }
 
+  /// Octets of the L2CAP frames of one write or SDU, with their headers.
+  var unit: [Int] {
+    switch carrier {
+    case .writes(let mtu): return [mtu + 4]
+    case .channel(let mps, let sdu):
+      return stride(from: 0, to: sdu + 2, by: mps).map { 4 + min(mps, sdu + 2 - $0) }
+    }
+  }
+
   var description: String {
     let cap = cap.map { ", at most \($0) packets" } ?? ""
     return "\(phy) \(carrier) in \(dataLength), \(interval) ms\(cap)"

@@ -28,13 +28,12 @@ import Testing
   func linkLayerEqualsTable(_ cell: CeilingCell) {
     let perEvent = cell.parameters.connectionInterval / .microseconds(400)
     let events = min(CeilingCell.events, Int(6000 / min(perEvent, Double(cell.cap ?? 1000))))
-    var source = EndlessSource(cell)
-    var link = LinkLayer(parameters: cell.parameters, generator: SeededGenerator(seed: 1), now: .zero)
-    source.run(&link, until: cell.parameters.connectionInterval * events)
-    #expect(source.unitsDelivered == cell.flow.units(inEvents: events))
+    var trial = LinkTrial(cell.parameters, unit: cell.unit)
+    trial.run(until: cell.parameters.connectionInterval * events)
+    #expect(trial.units == cell.flow.units(inEvents: events))
     if events == CeilingCell.events {
       let seconds = Double(events) * cell.interval / 1000
-      #expect(isNear(Double(source.unitsDelivered * cell.flow.payload) * 8 / 1000 / seconds, cell.kilobits))
+      #expect(isNear(Double(trial.units * cell.flow.payload) * 8 / 1000 / seconds, cell.kilobits))
     }
   }
 
@@ -69,62 +68,12 @@ import Testing
         }
       #expect(isNear(flow.asymptote * 8 / 1000, expected))
       // At an interval of 4 s the borders of events cost next to nothing: the link layer comes as near.
-      var link = LinkLayer(parameters: parameters, generator: SeededGenerator(seed: 1), now: .zero)
-      var source = EndlessSource(cell)
-      source.run(&link, until: .seconds(8))
+      var trial = LinkTrial(parameters, unit: cell.unit)
+      trial.run(until: .seconds(8))
       let kilobits =
-        Double(source.frameOctetsDelivered) / Double(source.frameOctetsInUnit)
+        Double(trial.frameOctets) / Double(trial.frameOctetsInUnit)
         * Double(flow.payload) * 8 / 1000 / 8
       #expect(abs(kilobits - expected) <= expected * 0.005)
-    }
-  }
-}
-
-/// A sender that always has the next frame, and the receiver that counts.
-struct EndlessSource {
-  private let frames: [[UInt8]]
-  private var next = 0
-  private var framesDelivered = 0
-  private(set) var frameOctetsDelivered = 0
-
-  init(_ cell: CeilingCell) {
-    var lengths: [Int] = []
-    switch cell.carrier {
-    case .writes(let mtu): lengths = [mtu + 4]
-    case .channel(let mps, let sdu):
-      var left = sdu + 2
-      while left > 0 {
-        lengths.append(4 + min(left, mps))
-        left -= min(left, mps)
-      }
-    }
-    frames = lengths.map { [UInt8](repeating: 0x5A, count: $0) }
-  }
-
-  var unitsDelivered: Int { framesDelivered / frames.count }
-  var frameOctetsInUnit: Int { frames.reduce(0) { $0 + $1.count } }
-
-  mutating func run(_ link: inout LinkLayer, until end: Duration) {
-    var outputs: [LinkOutput] = []
-    fill(&link, now: .zero)
-    while let wakeup = link.nextWakeup, wakeup < end {
-      link.advance(to: wakeup, into: &outputs)
-      take(outputs)
-      outputs.removeAll(keepingCapacity: true)
-      fill(&link, now: wakeup)
-    }
-  }
-
-  private mutating func fill(_ link: inout LinkLayer, now: Duration) {
-    while link.hasRoom(.central), link.enqueue(frames[next], from: .central, now: now) {
-      next = (next + 1) % frames.count
-    }
-  }
-
-  private mutating func take(_ outputs: [LinkOutput]) {
-    for case .delivered(to: .peripheral, let frame, _) in outputs {
-      framesDelivered += 1
-      frameOctetsDelivered += frame.count
     }
   }
 }

@@ -26,16 +26,12 @@ import Testing
     parameters.supervisionTimeout = .seconds(32)
     let flow = LinkCeiling(parameters).writesWithoutResponse()
     let events = 80_000 / max(1, Int(flow.exchangesPerEvent))
-    var layer = LinkLayer(parameters: parameters, generator: SeededGenerator(seed: 11), now: .zero)
-    var source = EndlessSource(
-      CeilingCell(
-        phy: parameters.phy, carrier: .writes(mtu: parameters.attMTU), dataLength: parameters.dataLength,
-        interval: parameters.connectionInterval / .milliseconds(1), cap: parameters.packetsPerEvent,
-        kilobits: 0))
-    source.run(&layer, until: parameters.connectionInterval * events)
+    // An ATT MTU's write with the headers of ATT and L2CAP.
+    var trial = LinkTrial(parameters, unit: [parameters.attMTU + 4], seed: 11)
+    trial.run(until: parameters.connectionInterval * events)
     let seconds = parameters.connectionInterval * events / .seconds(1)
-    let measured = Double(source.unitsDelivered * flow.payload) / seconds
-    #expect(!layer.hasEnded)
+    let measured = Double(trial.units * flow.payload) / seconds
+    #expect(!trial.hasEnded)
     #expect(
       abs(measured / flow.sustained - 1) < 0.02,
       "\(parameters) at \(rate): \(measured) of \(flow.sustained)")
