@@ -78,11 +78,12 @@ struct Capture {
     }
   }
 
-  /// The fields of the first OFFER: segment size as a power of two, and the receipt interval.
+  /// The fields of the last OFFER: segment size as a power of two, and the receipt interval.
   ///
+  /// One that comes with HELLO knows no limits of the receiver yet, and is made anew where it is beyond them.
   /// It is a message of its own behind the header of its fragment, or the extension of type 2 behind the 14 octets of HELLO.
   var offer: (segmentPower: Int, receipts: Int)? {
-    for value in writeRequests where value.count > 29 {
+    for value in writeRequests.reversed() where value.count > 29 {
       let isBrought = value[1] == 0x01 && value[15] == 0x02
       let offer = Array(value.dropFirst(isBrought ? 17 : 1))
       if offer[0] == 0x02 {
