@@ -74,11 +74,15 @@ extension SenderSession {
   private mutating func goOnWithEarlyOffer(_ welcome: HaulReply.Welcome, now: Duration) -> Bool {
     guard let early = earlyOffer else { return false }
     earlyOffer = nil
-    guard OfferExtension.isTaken(welcome.extensions) else { return false }
-    // Its number is used up, whatever becomes of it.
-    lastRequest = Self.number(after: lastRequest)
+    let number = Self.number(after: lastRequest)
     segmentPower = segmentPower(for: codingPlan)
-    guard HaulRequest.offer(offer(lastRequest)).encoded == early else { return false }
+    let isStillRight = HaulRequest.offer(offer(number)).encoded == early
+    guard isStillRight, OfferExtension.isTaken(welcome.extensions) else {
+      // The receiver may have taken it, also where this WELCOME, which may answer a repetition, does not say so: another offer needs a number of its own.
+      if !isStillRight { lastRequest = number }
+      return false
+    }
+    lastRequest = number
     state = .offering
     expect(.offer, number: lastRequest, message: early, now: now)
     report(now: now)

@@ -49,15 +49,17 @@ struct EarlyOfferTests {
     #expect(bench.lastRequest == .offer(early))
   }
 
-  @Test("Where WELCOME permits a better offer it is made, and what answers the first one means nothing")
-  func replaced() throws {
+  @Test(
+    "Where WELCOME permits another offer it is made, and what answers the first one means nothing",
+    arguments: [[OfferExtension.taken], []])
+  func replaced(extensions: [HaulExtension]) throws {
     var bench = try SenderBench(
       [image(300_000)], coding: ObjectCoding(compresses: true),
       configuration: HaulConfiguration(segmentPower: 12))
     let early = try #require(Self.brought(bench))
     #expect(!early.extensions.isEmpty)
-    // It has taken the offer, and now says that it decodes nothing.
-    bench.welcome(extensions: [OfferExtension.taken])
+    // It has taken the offer, whether this answer says so or that to a lost one did, and now says that it decodes nothing.
+    bench.welcome(extensions: extensions)
     guard case .offer(let offer) = bench.lastRequest else {
       Issue.record("no offer")
       return
