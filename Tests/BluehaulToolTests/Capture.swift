@@ -17,8 +17,6 @@ struct Capture {
   private(set) var intervals: [Int] = []
   /// From the first packet to the last write command. What comes after the end of a transfer depends on when the program gets to know of it.
   private(set) var dataDuration: Duration = .zero
-  /// From the first packet to the end of the first link.
-  private(set) var firstLinkDuration: Duration = .zero
   /// The most data that was out without a receipt.
   private(set) var mostInFlight = 0
 
@@ -28,7 +26,6 @@ struct Capture {
     var frame: [UInt8] = []
     var first: UInt64?
     var sent = 0
-    var hasEnded = false
     while offset + 24 <= bytes.count {
       let length = Int(Self.big(bytes[(offset + 4)..<(offset + 8)]))
       let time = Self.big(bytes[(offset + 16)..<(offset + 24)])
@@ -40,8 +37,6 @@ struct Capture {
         connections += 1
         intervals.append(Int(packet[15]) | Int(packet[16]) << 8)
       }
-      if !hasEnded { firstLinkDuration = elapsed }
-      hasEnded = hasEnded || packet.starts(with: [0x04, 0x05])
       guard packet[0] == 0x02 else { continue }
       let isContinuing = packet[2] >> 4 & 3 == 1
       frame = isContinuing ? frame + packet[5...] : Array(packet[5...])
