@@ -75,6 +75,21 @@ final class BlueZWorld: RadioWorld {
       }
       _ = try? bus.call(adapter, Self.adapter, "RemoveDevice", [.objectPath(path)])
     }
+    try Self.forgetNames()
+  }
+
+  /// bluetoothd keeps the name of every device that it has heard, also of those that were removed, and has it again for a device of that address
+  /// before that says it: then the device has nothing new to say. Read when a device is heard for the first time, so it may go while the daemon runs.
+  private static func forgetNames() throws {
+    let files = FileManager.default
+    let storage = URL(filePath: "/var/lib/bluetooth")
+    for adapter in try files.contentsOfDirectory(at: storage, includingPropertiesForKeys: nil) {
+      let cache = adapter.appending(path: "cache")
+      guard files.fileExists(atPath: cache.path) else { continue }
+      for file in try files.contentsOfDirectory(at: cache, includingPropertiesForKeys: nil) {
+        try files.removeItem(at: file)
+      }
+    }
   }
 
   private static func isBusy(_ object: [String: [String: DBusValue]]) -> Bool {

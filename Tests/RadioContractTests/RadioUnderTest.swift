@@ -31,6 +31,9 @@ enum RadioUnderTest: String, CaseIterable, CustomTestStringConvertible {
   /// How long an order without an answer may take to become true.
   var delay: Duration { self == .bluez ? .milliseconds(700) : .zero }
 
+  /// How long a sighting may take: on bluetoothd each device advertises anew every second.
+  var patience: Duration { self == .bluez ? .seconds(20) : Phone.patience }
+
   /// Whether services of the overflow area are another kind of thing than those of the advertisement.
   var hasOverflowArea: Bool { self != .bluez }
 
