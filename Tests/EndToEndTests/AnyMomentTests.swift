@@ -33,8 +33,7 @@ struct AnyMomentTests {
     "ends in success or in the error that was asked for, and the next push succeeds",
     arguments: [CarrierChoice.gatt, .l2cap], Disturbance.allCases)
   func disturbed(choice: CarrierChoice, disturbance: Disturbance) async throws {
-    var options = PushOptions()
-    options.link.choice = choice
+    let options = PushOptions(via: choice)
     for moment in Self.moments(choice, disturbance) {
       let world = try World(
         try LinkParameters(parsing: "interval=100,packets=4,timeout=2000"),

@@ -7,12 +7,6 @@ import VirtualRadio
 
 @Suite("A push that may be coded, over the simulated link", .timeLimit(.minutes(30)))
 struct CodedPushTests {
-  private static func options(_ choice: CarrierChoice) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = choice
-    return options
-  }
-
   @Test(
     "asks for its base with a challenge of its own in each session",
     arguments: [CarrierChoice.gatt, .l2cap])
@@ -24,7 +18,7 @@ struct CodedPushTests {
     let storage = AskedStorage(world.flash)
     let device = try await world.startDevice(storage: storage)
     let report = try await world.push(
-      [new], coding: try coding(base: old), base: MemorySource(old), options: Self.options(choice)
+      [new], coding: try coding(base: old), base: MemorySource(old), options: PushOptions(via: choice)
     ).run()
     #expect(world.flash.contents(of: "image-0") == new)
     #expect(report.sessions == 3)
@@ -50,7 +44,7 @@ struct CodedPushTests {
     let base = `case`.hasBase ? old : nil
     let report = try await world.push(
       [new], coding: try coding(base: base), base: base.map { MemorySource($0) },
-      options: Self.options(choice)
+      options: PushOptions(via: choice)
     ).run()
     #expect(world.flash.contents(of: "image-0") == new)
     #expect(report.progress.coding == (`case`.decodes ? .compressed : .uncoded))

@@ -8,12 +8,6 @@ import VirtualRadio
 struct FaultTests {
   private static let size = 100_000
 
-  private static func options(_ choice: CarrierChoice) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = choice
-    return options
-  }
-
   private static func plan(_ words: String) throws -> FaultPlan {
     try FaultPlan(parsing: words).resolved(totalBytes: size)
   }
@@ -37,7 +31,7 @@ struct FaultTests {
     let world = try World(faults: try Self.plan(words))
     let device = try await world.startDevice()
     let contents = image(Self.size)
-    let (result, events) = await (try world.push([contents], options: Self.options(choice))).collect()
+    let (result, events) = await (try world.push([contents], options: PushOptions(via: choice))).collect()
     #expect(throws: Never.self) { try result.get() }
     #expect(world.flash.contents(of: "image-0") == contents)
     let confirmed = events.compactMap {
@@ -49,7 +43,7 @@ struct FaultTests {
     // The same push without the fault is another course of events: the case is one of this carrier.
     let calm = try World()
     let other = try await calm.startDevice()
-    _ = try await calm.push([contents], options: Self.options(choice)).run()
+    _ = try await calm.push([contents], options: PushOptions(via: choice)).run()
     #expect(world.sender.seen.course != calm.sender.seen.course)
     try await other.stop()
   }
@@ -60,7 +54,8 @@ struct FaultTests {
   func resumes(choice: CarrierChoice, words: String) async throws {
     let world = try World(faults: try Self.plan(words))
     let device = try await world.startDevice()
-    let (result, events) = await (try world.push([image(Self.size)], options: Self.options(choice))).collect()
+    let (result, events) = await (try world.push([image(Self.size)], options: PushOptions(via: choice)))
+      .collect()
     let report = try result.get()
     #expect(report.sessions == 2)
     let starts = events.compactMap { if case .accepted(_, _, let durable, _) = $0 { durable } else { nil } }
@@ -82,7 +77,7 @@ struct FaultTests {
     let world = try World(faults: try Self.plan("freeze@50%"))
     let device = try await world.startDevice()
     let contents = image(Self.size)
-    let (result, _) = await (try world.push([contents], options: Self.options(choice))).collect()
+    let (result, _) = await (try world.push([contents], options: PushOptions(via: choice))).collect()
     #expect(throws: TransferError.self) { try result.get() }
     if case .failure(let error) = result {
       #expect(error.code == .timedOut || error.code == .disconnected)
@@ -91,7 +86,7 @@ struct FaultTests {
     #expect(world.clock.now < .seconds(40))
     #expect(world.flash.contents(of: "image-0") == nil)
     world.air.setFaults(FaultPlan())
-    let report = try await world.push([contents], options: Self.options(choice)).run()
+    let report = try await world.push([contents], options: PushOptions(via: choice)).run()
     #expect(report.resumedFrom > 0)
     #expect(world.flash.contents(of: "image-0") == contents)
     try await device.stop()
@@ -104,7 +99,7 @@ struct FaultTests {
     world.flash.corruptWrites(at: 12_345)
     let device = try await world.startDevice()
     let contents = image(Self.size)
-    let (result, events) = await (try world.push([contents], options: Self.options(choice))).collect()
+    let (result, events) = await (try world.push([contents], options: PushOptions(via: choice))).collect()
     guard case .failure(let error) = result else {
       Issue.record("success with wrong bytes")
       return
@@ -113,7 +108,7 @@ struct FaultTests {
     #expect(!events.contains { if case .verified = $0 { true } else { false } })
     #expect(world.flash.contents(of: "image-0") == nil)
     // The device has discarded it: the next push begins at 0 and succeeds.
-    let report = try await world.push([contents], options: Self.options(choice)).run()
+    let report = try await world.push([contents], options: PushOptions(via: choice)).run()
     #expect(report.resumedFrom == 0)
     #expect(world.flash.contents(of: "image-0") == contents)
     try await device.stop()
@@ -124,7 +119,7 @@ struct FaultTests {
     let world = try World()
     let device = try await world.startDevice()
     let contents = image(400_000)
-    let push = try world.push([contents], options: Self.options(choice))
+    let push = try world.push([contents], options: PushOptions(via: choice))
     // Time stands until the push has begun; then the timer comes in the middle of the transfer.
     world.clock.beginActivity()
     let task = Task { try await push.run() }
@@ -138,7 +133,7 @@ struct FaultTests {
       Issue.record("a cancelled push succeeded")
     }
     timer.cancel()
-    let report = try await world.push([contents], options: Self.options(choice)).run()
+    let report = try await world.push([contents], options: PushOptions(via: choice)).run()
     #expect(report.resumedFrom > 50_000)
     #expect(world.flash.contents(of: "image-0") == contents)
     try await device.stop()

@@ -8,12 +8,6 @@ import VirtualRadio
 
 @Suite("Adapters, peers and receivers that come and go", .timeLimit(.minutes(30)))
 struct InterruptionTests {
-  private static func options(_ choice: CarrierChoice) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = choice
-    return options
-  }
-
   enum Side: Sendable { case sender, device }
 
   @Test(
@@ -29,7 +23,7 @@ struct InterruptionTests {
         let (air, clock) = (world.air, world.clock)
         let back = PosixMutex([ScheduledWork]())
         let outcome = await world.run(
-          try world.push([contents], options: Self.options(choice)), after: delay
+          try world.push([contents], options: PushOptions(via: choice)), after: delay
         ) {
           air.setPower(state, of: radio)
           let work = clock.schedule(after: .seconds(2)) { air.setPower(.poweredOn, of: radio) }
@@ -50,7 +44,7 @@ struct InterruptionTests {
       let world = try World(
         try LinkParameters(parsing: "interval=200"), faults: try FaultPlan(parsing: "hangup@\(time)ms"))
       let device = try await world.startDevice()
-      let (result, _) = await (try world.push([image(2000)], options: Self.options(choice))).collect()
+      let (result, _) = await (try world.push([image(2000)], options: PushOptions(via: choice))).collect()
       #expect(throws: Never.self, "ended after \(time) ms") { try result.get() }
       try await device.stop()
     }
@@ -77,7 +71,7 @@ struct InterruptionTests {
     let device = try await world.startDevice()
     let contents = image(400_000)
     let outcome = await world.run(
-      try world.push([contents], options: Self.options(.l2cap)), after: delay
+      try world.push([contents], options: PushOptions(via: .l2cap)), after: delay
     ) { world.sender.closeChannels() }
     let report = try outcome.result.get()
     #expect(report.sessions == 2 && report.carrier == .l2cap)
@@ -95,7 +89,7 @@ struct InterruptionTests {
     let world = try World(flash: SimulatedFlash.Profile(syncTime: .seconds(3)))
     let device = try await world.startDevice()
     let contents = image(400_000)
-    var options = Self.options(.gatt)
+    var options = PushOptions(via: .gatt)
     options.link.connection.reconnects = false
     let outcome = await world.run(try world.push([contents], options: options), after: .seconds(2)) {
       device.cancel()
@@ -114,7 +108,7 @@ struct InterruptionTests {
     let world = try World(faults: faults, flash: SimulatedFlash.Profile(syncTime: .seconds(15)))
     let device = try await world.startDevice()
     let contents = image(100_000)
-    let report = try await world.push([contents], options: Self.options(choice)).run()
+    let report = try await world.push([contents], options: PushOptions(via: choice)).run()
     #expect(report.sessions == 2)
     #expect(world.flash.contents(of: "image-0") == contents)
     try await device.stop()
@@ -151,12 +145,12 @@ struct InterruptionTests {
     let world = try World(try LinkParameters(parsing: "phy=2M,mtu=247,dle=251,interval=100,packets=4"))
     let device = try await world.startDevice()
     let contents = image(300_000)
-    var options = Self.options(.gatt)
+    var options = PushOptions(via: .gatt)
     options.link.connection.fruitlessAttempts = 3
     let second = try world.push([image(1000)], options: options, by: world.air.makeRadio(name: "second"))
     let late = PosixMutex<Task<PushOutcome, Never>?>(nil)
     let outcome = await world.run(
-      try world.push([contents], options: Self.options(.gatt)), after: .seconds(5)
+      try world.push([contents], options: PushOptions(via: .gatt)), after: .seconds(5)
     ) { late.withLock { $0 = world.start(second) } }
     #expect(throws: Never.self) { try outcome.result.get() }
     #expect(outcome.events.count { if case .connecting = $0 { true } else { false } } == 1)
@@ -175,10 +169,10 @@ struct InterruptionTests {
     let world = try World()
     let device = try await world.startDevice()
     let second = try world.push(
-      [image(1000, seed: 3)], options: Self.options(choice), by: world.air.makeRadio(name: "second"))
+      [image(1000, seed: 3)], options: PushOptions(via: choice), by: world.air.makeRadio(name: "second"))
     let late = PosixMutex<Task<PushOutcome, Never>?>(nil)
     let outcome = await world.run(
-      try world.push([image(400_000)], options: Self.options(choice)), after: .seconds(1)
+      try world.push([image(400_000)], options: PushOptions(via: choice)), after: .seconds(1)
     ) { late.withLock { $0 = world.start(second) } }
     #expect(throws: Never.self) { try outcome.result.get() }
     let turn = try #require(await late.withLock { $0 }?.value)

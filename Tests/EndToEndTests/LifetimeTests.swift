@@ -46,8 +46,7 @@ struct LifetimeTests {
 
   /// One push; every other one is cancelled on its way.
   private static func transfer(_ round: Int, in world: World) async throws -> Parts {
-    var options = PushOptions()
-    options.link.choice = round % 4 < 2 ? .gatt : .l2cap
+    let options = PushOptions(via: round % 4 < 2 ? .gatt : .l2cap)
     let push = try world.push([image(50_000, seed: UInt64(round))], options: options)
     let parts = Parts(push)
     let isAborted = !round.isMultiple(of: 2)

@@ -9,8 +9,7 @@ struct LostLinkTests {
   private static let size = 100_000
 
   private static func options(_ choice: CarrierChoice, reconnects: Bool = true) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = choice
+    var options = PushOptions(via: choice)
     options.link.connection.reconnects = reconnects
     return options
   }

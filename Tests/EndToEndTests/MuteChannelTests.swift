@@ -9,12 +9,6 @@ import VirtualRadio
 struct MuteChannelTests {
   private static let contents = image(60_000)
 
-  private static func options(_ choice: CarrierChoice) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = choice
-    return options
-  }
-
   private static func abandoned(_ events: [PushEvent]) -> [String] {
     events.compactMap { if case .channelAbandoned(let why) = $0 { why } else { nil } }
   }
@@ -43,7 +37,7 @@ struct MuteChannelTests {
     #expect(world.clock.now - began < .seconds(15))
 
     // Nothing of it is remembered: the fault has happened once.
-    let again = try await world.push([image(50_000, seed: 9)], options: Self.options(.automatic)).run()
+    let again = try await world.push([image(50_000, seed: 9)], options: PushOptions(via: .automatic)).run()
     #expect(again.carrier == .l2cap)
     #expect(again.sessions == 1)
     try await device.stop()
@@ -53,7 +47,8 @@ struct MuteChannelTests {
   func demanded() async throws {
     let world = try World(faults: try FaultPlan(parsing: "no-credits@0"))
     let device = try await world.startDevice()
-    let (result, events) = await (try world.push([Self.contents], options: Self.options(.l2cap))).collect()
+    let (result, events) = await (try world.push([Self.contents], options: PushOptions(via: .l2cap)))
+      .collect()
     if case .failure(let error) = result {
       #expect(error.code == .timedOut)
       #expect(error.isRetriable)
@@ -62,7 +57,7 @@ struct MuteChannelTests {
     }
     #expect(Self.abandoned(events).isEmpty)
     world.air.setFaults(try FaultPlan(parsing: "no-credits@0"))
-    let (other, told) = await (try world.push([Self.contents], options: Self.options(.gatt))).collect()
+    let (other, told) = await (try world.push([Self.contents], options: PushOptions(via: .gatt))).collect()
     #expect(throws: Never.self) { try other.get() }
     #expect(Self.abandoned(told).isEmpty)
     try await device.stop()

@@ -6,12 +6,6 @@ import VirtualRadio
 
 @Suite("A push over the simulated link", .timeLimit(.minutes(30)))
 struct PushTests {
-  private static func options(_ choice: CarrierChoice) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = choice
-    return options
-  }
-
   @Test(
     "arrives byte for byte, whatever the size",
     arguments: [CarrierChoice.gatt, .l2cap], [1, 19, 20, 243, 244, 245, 4095, 4096, 4097, 65_537])
@@ -19,7 +13,7 @@ struct PushTests {
     let world = try World()
     let device = try await world.startDevice()
     let contents = image(size)
-    let report = try await world.push([contents], options: Self.options(choice)).run()
+    let report = try await world.push([contents], options: PushOptions(via: choice)).run()
     #expect(world.flash.contents(of: "image-0") == contents)
     #expect(report.carrier.rawValue == choice.rawValue)
     #expect(report.progress.phase == .done)
@@ -32,7 +26,7 @@ struct PushTests {
     let world = try World(link)
     let device = try await world.startDevice()
     let contents = image(1 << 20)
-    let report = try await world.push([contents], options: Self.options(choice)).run()
+    let report = try await world.push([contents], options: PushOptions(via: choice)).run()
     // As the air saw it: from the first packet of the data stream to the last word of the device, which is that everything was verified.
     let seen = world.sender.seen
     let (began, ended) =

@@ -9,12 +9,6 @@ struct SlowListenerTests {
   private static let count = 500
   private static let objects = (0..<count).map { image(40, seed: UInt64($0)) }
 
-  private static func options() -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = .l2cap
-    return options
-  }
-
   @Test("Whoever reads nothing before the end still hears of every object, at both ends")
   func blocked() async throws {
     let world = try World(LinkParameters(parsing: "interval=7.5"))
@@ -29,7 +23,7 @@ struct SlowListenerTests {
       Issue.record("the device is not ready")
       return
     }
-    let push = try world.push(Self.objects, options: Self.options())
+    let push = try world.push(Self.objects, options: PushOptions(via: .l2cap))
     let atSender = push.events.makeAsyncIterator()
     let report = try await push.run()
     try await receiving.value
@@ -61,7 +55,8 @@ struct SlowListenerTests {
     let receiving = Task { try await receiver.run() }
     var events = receiver.events.makeAsyncIterator()
     _ = await events.next()
-    let (result, _) = await (try world.push(Array(Self.objects.prefix(40)), options: Self.options()))
+    let (result, _) = await
+      (try world.push(Array(Self.objects.prefix(40)), options: PushOptions(via: .l2cap)))
       .collect()
     guard case .failure(let error) = result else {
       Issue.record("a device that nobody listens to went on without end")
@@ -83,7 +78,7 @@ struct SlowListenerTests {
     }
     var report: PushReport?
     for _ in 0..<20 where report == nil {
-      report = try? await world.push(Array(Self.objects.prefix(40)), options: Self.options()).run()
+      report = try? await world.push(Array(Self.objects.prefix(40)), options: PushOptions(via: .l2cap)).run()
     }
     #expect(report != nil)
     receiving.cancel()

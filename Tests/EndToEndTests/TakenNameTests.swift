@@ -68,8 +68,7 @@ struct TakenNameTests {
           into: storage, options: try ReceiveOptions(name: World.deviceName),
           managerOptions: [CBManagerOptionRadioKey: world.device], clock: world.engineClock))
     }
-    var options = PushOptions()
-    options.link.choice = choice
+    let options = PushOptions(via: choice)
 
     var device = try await receiver(Storage(folder))
     let (result, _) = await (try world.push([contents], options: options)).collect()

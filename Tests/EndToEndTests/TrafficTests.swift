@@ -9,8 +9,7 @@ import VirtualRadio
 @Suite("The traffic of a push", .timeLimit(.minutes(30)))
 struct TrafficTests {
   private static func gatt(_ change: (inout HaulConfiguration) -> Void = { _ in }) -> PushOptions {
-    var options = PushOptions()
-    options.link.choice = .gatt
+    var options = PushOptions(via: .gatt)
     change(&options.haul)
     return options
   }
@@ -103,8 +102,7 @@ struct TrafficTests {
   func carrier(choice: CarrierChoice, channels: Int) async throws {
     let world = try World()
     let device = try await world.startDevice()
-    var options = PushOptions()
-    options.link.choice = choice
+    let options = PushOptions(via: choice)
     _ = try await world.push([image(5000)], options: options).run()
     #expect(world.sender.seen.channels == channels)
     #expect(world.sender.seen.accepted.isEmpty == (channels == 1))
@@ -117,8 +115,7 @@ struct TrafficTests {
     let device = try await world.startDevice(offersChannel: false)
     let report = try await world.push([image(5000)]).run()
     #expect(report.carrier == .gatt)
-    var options = PushOptions()
-    options.link.choice = .l2cap
+    let options = PushOptions(via: .l2cap)
     let (result, _) = await (try world.push([image(5000)], options: options)).collect()
     #expect(throws: TransferError.self) { try result.get() }
     if case .failure(let error) = result { #expect(error.code == .unsupportedDevice) }
@@ -132,8 +129,7 @@ struct TrafficTests {
     let link = try LinkParameters(parsing: "phy=2M,mtu=247,dle=251,interval=25,packets=1,queue=260")
     let world = try World(link)
     let device = try await world.startDevice()
-    var options = PushOptions()
-    options.link.choice = choice
+    let options = PushOptions(via: choice)
     let (result, events) = await (try world.push([image(100_000)], options: options)).collect()
     let ceiling = LinkCeiling(link).writesWithoutResponse().sustained
     let average = try #require(try result.get().progress.averageBytesPerSecond)
@@ -150,8 +146,7 @@ struct TrafficTests {
   func progress(choice: CarrierChoice) async throws {
     let world = try World()
     let device = try await world.startDevice()
-    var options = PushOptions()
-    options.link.choice = choice
+    var options = PushOptions(via: choice)
     options.progressInterval = .zero
     let (result, events) = await (try world.push([image(300_000)], options: options)).collect()
     #expect(throws: Never.self) { try result.get() }
@@ -178,8 +173,7 @@ struct TrafficTests {
       let radio = world.air.makeRadio(name: "lurker-\(number)")
       lurkers.append(await Lurker.start("lurker-\(number)", on: radio))
     }
-    var options = PushOptions()
-    options.link.choice = choice
+    let options = PushOptions(via: choice)
     let contents = image(10_000)
     // Twice: the second one finds the places full again.
     for _ in 1...2 { _ = try await world.push([contents], options: options).run() }

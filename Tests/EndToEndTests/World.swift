@@ -155,6 +155,14 @@ func image(_ count: Int, seed: UInt64 = 7) -> Data {
   return bytes.prefix(count)
 }
 
+extension PushOptions {
+  /// As they are, over this carrier.
+  init(via choice: CarrierChoice) {
+    self.init()
+    link.choice = choice
+  }
+}
+
 extension PushOperation {
   /// All events, collected while it runs.
   func collect() async -> (result: Result<PushReport, TransferError>, events: [PushEvent]) {
