@@ -53,7 +53,11 @@ extension ClockCore {
       let (queues, generation) = try waitUntilNothingIsHeld()
       // On an idle queue this runs in place, without a change of thread.
       for queue in queues { queue.sync(flags: .barrier) {} }
-      let isQuiet = state.withLock { $0.activities == 0 && $0.generation == generation }
+      let isQuiet = state.withLock { state in
+        guard state.activities == 0, state.generation == generation else { return false }
+        state.restedGeneration = generation
+        return true
+      }
       quietRounds = isQuiet ? quietRounds + 1 : 0
     }
   }
@@ -86,24 +90,40 @@ extension ClockCore {
     case silent
     /// The next event is later than the limit, or there is none.
     case nothingDue
+    /// From outside of all events an activity has begun since everything came to rest, or the driver was told to stop: nothing ran.
+    case disturbed
   }
 
-  /// Runs the next event, if it is due at `limit` or before.
+  private enum Next {
+    case run(time: Int64, Work)
+    case nothing(Step)
+  }
+
+  /// Runs the next event, if it is due at `limit` or before and everything is still at rest.
   func step(notAfter limit: Int64) -> Step {
-    let next = state.withLock { state -> (time: Int64, work: Work)? in
-      guard let due = state.events.firstTime(), due <= limit else { return nil }
-      guard let first = state.events.takeFirst() else { return nil }
+    let next = state.withLock { state -> Next in
+      // Where events wake nobody, many follow each other, and whoever begins something meanwhile must find time standing.
+      guard state.activities == 0, state.generation == state.restedGeneration, !state.mustStop else {
+        return .nothing(.disturbed)
+      }
+      guard let due = state.events.firstTime(), due <= limit, let first = state.events.takeFirst() else {
+        return .nothing(.nothingDue)
+      }
       if case .air(let timer, _) = first.work { state.armed[timer] = nil }
       state.simulatedNow = max(state.simulatedNow, first.time)
-      return first
+      return .run(time: first.time, first.work)
     }
-    guard let next else { return .nothingDue }
-    switch next.work {
+    let (time, work): (Int64, Work)
+    switch next {
+    case .nothing(let step): return step
+    case .run(let due, let first): (time, work) = (due, first)
+    }
+    switch work {
     case .program(let work):
       work()
       return .audible
     case .air(_, let handler):
-      return handler(.nanoseconds(next.time)) == .silent ? .silent : .audible
+      return handler(.nanoseconds(time)) == .silent ? .silent : .audible
     }
   }
 }

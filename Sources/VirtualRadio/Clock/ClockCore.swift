@@ -42,6 +42,8 @@ final class ClockCore: Sendable {
     var activities = 0
     /// Activities that ever began.
     var generation: UInt64 = 0
+    /// As many had begun when everything had last come to rest.
+    var restedGeneration: UInt64 = 0
     var watched: [ObjectIdentifier: (queue: DispatchQueue, count: Int)] = [:]
     var driver = Driver.nobody
     var mustStop = false

@@ -18,10 +18,11 @@ extension VirtualClock {
           try livelock.count(at: core.now)
           step = core.step(notAfter: end)
         }
-        if step == .nothingDue {
-          return false
+        switch step {
+        case .nothingDue: return false
+        case .disturbed: continue
+        case .audible, .silent: try livelock.count(at: core.now)
         }
-        try livelock.count(at: core.now)
       }
     }
   }

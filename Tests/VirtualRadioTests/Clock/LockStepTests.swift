@@ -249,4 +249,29 @@ final class Log<Entry: Sendable>: Sendable {
     #expect(asked.all == [.zero])
     #expect(clock.now == .milliseconds(30) * 99_999)
   }
+
+  @Test("who begins something while nobody listens on the air finds time standing, and who stops is heard")
+  func activityAmongSilentEvents() async throws {
+    let timers = Log<AirTimer>()
+    defer { timers.removeAll() }
+    let (rounds, round) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let timer = clock.makeAirTimer { now in
+      timers.all.first?.set(at: now + .milliseconds(30))
+      round.yield()
+      return .silent
+    }
+    timers.append(timer)
+    timer.set(at: .zero)
+    try clock.start { Issue.record($0) }
+    defer { clock.stop() }
+    var beginnings = rounds.makeAsyncIterator()
+    for _ in 1...50 {
+      await beginnings.next()
+      clock.beginActivity()
+      let beginning = clock.now
+      let moments = (1...500).map { _ in clock.now }
+      clock.endActivity()
+      #expect(moments.allSatisfy { $0 == beginning })
+    }
+  }
 }
