@@ -17,7 +17,7 @@ public struct ReceiptPolicy: Hashable, Sendable {
   ///   - interval: octets, as offered by the sender.
   ///   - buffer: octets that the receiver can hold.
   ///   - age: time after which a slow link still gets its receipt.
-  public init(interval: Int, buffer: Int, age: Duration = .milliseconds(750)) {
+  public init(interval: Int, buffer: Int, age: Duration) {
     self.interval = UInt64(max(interval, 1))
     edgeStep = UInt64(max(min(buffer / 2, 4 * interval), 1))
     self.age = age

@@ -15,7 +15,8 @@ public struct ReceiverConfiguration: Hashable, Sendable {
   public var syncBytes: UInt64
   /// Time after which what was written is made durable.
   public var syncInterval: Duration
-  /// Age of the last receipt from which on any progress is reported.
+  /// Age of the last receipt from which on any progress is reported, also that of what is durable. Well below a third of the time that senders wait without a
+  /// word (10 s), and so long that receipts stay below one percent of what a slow link carries.
   public var receiptAge: Duration
   /// Octets that are read back at a time for the final comparison.
   public var readBackStep: Int
@@ -27,7 +28,7 @@ public struct ReceiverConfiguration: Hashable, Sendable {
   public init(
     device: [UInt8], buffer: Int = 262144, largestSegmentPower: UInt8 = 18, decodes: Bool = true,
     basePower: UInt8? = 20, syncBytes: UInt64 = 1 << 20, syncInterval: Duration = .milliseconds(250),
-    receiptAge: Duration = .milliseconds(750),
+    receiptAge: Duration = .milliseconds(2500),
     readBackStep: Int = 1 << 18, busyInterval: Duration = .seconds(1), silenceLimit: Duration = .seconds(30)
   ) {
     self.device = device

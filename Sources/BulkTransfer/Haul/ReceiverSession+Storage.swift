@@ -168,7 +168,7 @@ extension ReceiverSession {
 
   private var reportDeadline: Duration? {
     guard let since = incoming?.unreportedSince, incoming?.takesData == true else { return nil }
-    return since + Self.reportDelay
+    return since + configuration.receiptAge
   }
 
   private var silenceDeadline: Duration? {
@@ -176,9 +176,6 @@ extension ReceiverSession {
     guard peer != nil, incoming?.isWorking != true else { return nil }
     return max(heardAt, incoming?.storageHeardAt ?? heardAt) + configuration.silenceLimit
   }
-
-  /// How long a new durable offset waits for a receipt that goes anyway.
-  private static let reportDelay = Duration.milliseconds(300)
 
   mutating func checkDeadlines(now: Duration) {
     if let sync = syncDeadline, sync <= now { advance(now: now) }

@@ -66,7 +66,7 @@ struct RandomScheduleTests {
   )
   func codedCoverage() throws {
     var (coded, proved, resumed, lost, declined) = (0, 0, 0, 0, 0)
-    for seed in 0..<UInt64(120) {
+    for seed in 0..<UInt64(160) {
       let world = try HaulWorld(Schedule(codedSeed: seed))
       world.run()
       let codings = world.counts.accepts.map(\.coding)

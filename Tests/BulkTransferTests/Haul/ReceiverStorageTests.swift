@@ -111,7 +111,7 @@ struct ReceiverStorageTests {
     bench.start()
     bench.send(bench.stream().prefix(9000))
     #expect(bench.lastReceipt?.durable == 0)
-    bench.wait(until: .seconds(2))
+    bench.wait(until: .seconds(3))
     #expect(bench.lastReceipt?.durable == 8192)
   }
 

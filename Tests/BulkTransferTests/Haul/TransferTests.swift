@@ -117,13 +117,14 @@ struct TransferTests {
   }
 
   @Test(
-    "Control and framing take less than one percent", arguments: [CarrierKind.gatt, .l2cap],
-    [262_144, 1_048_576])
-  func overhead(carrier: CarrierKind, size: Int) throws {
+    "Control and framing take less than one percent, also where the link is slow",
+    arguments: [CarrierKind.gatt, .l2cap], [2000, 8000, 170_000])
+  func overhead(carrier: CarrierKind, bytesPerSecond: Int) throws {
+    let size = 262_144
     var schedule = Schedule()
     schedule.carrier = carrier
-    schedule.limit = carrier == .gatt ? 244 : 16384
-    schedule.bytesPerSecond = 170_000
+    schedule.limit = carrier == .gatt ? 244 : 2048
+    schedule.bytesPerSecond = bytesPerSecond
     schedule.objects = [image(size)]
     schedule.receiver.largestSegmentPower = 12
     let world = try expectVerified(schedule)
