@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Bluetooth software of others that tests in the virtual machine use as a peer, for which `.ci/setup` cares.
+/// Bluetooth software of others that tests in the virtual machine use as a peer, for which `.ci/setup tests` cares.
 package enum ForeignSoftware: Sendable, CaseIterable {
   /// A client of bluetoothd, in Python; Debian's python3-bleak.
   case bleak
@@ -24,7 +24,7 @@ package enum ForeignSoftware: Sendable, CaseIterable {
         ? nil : "bleak is not installed; on Debian: apt-get install python3-bleak"
     case .bumble:
       return files.fileExists(atPath: Self.environment + "/installed")
-        ? nil : "Bumble is not installed: .ci/setup fetches it where pip reaches PyPI or a mirror of it"
+        ? nil : "Bumble is not installed: .ci/setup tests fetches it where pip reaches PyPI or a mirror of it"
     }
   }
 
