@@ -18,9 +18,7 @@ public struct ReceiverSession: Sendable {
     case control(Data)
     /// A packet has come on the GATT data characteristic.
     case packet(Data)
-    /// A record has come on an L2CAP channel.
-    case record(Record)
-    /// Records of the data stream that have come together: one receipt serves for all.
+    /// Records have come on an L2CAP channel, together: one receipt serves for all.
     case records([Record])
     /// The storage has answered.
     case storage(StorageReport)
@@ -131,10 +129,6 @@ public struct ReceiverSession: Sendable {
         receiveStream(packet, now: now)
         sendReceiptIfDue(now: now)
       }
-    case .record(let record):
-      heardAt = now
-      receive(record, now: now)
-      if record.kind == .stream { sendReceiptIfDue(now: now) }
     case .records(let records):
       heardAt = now
       for record in records { receive(record, now: now) }

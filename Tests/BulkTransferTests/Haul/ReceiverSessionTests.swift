@@ -210,7 +210,7 @@ struct ReceiverSessionTests {
     let stream = bench.stream()
     let records = [0..<6000, 6000..<12_000].map { Record(kind: .stream, body: stream[$0]) }
     let before = bench.replies.count
-    if together { bench.tell(.records(records)) } else { records.forEach { bench.tell(.record($0)) } }
+    if together { bench.tell(.records(records)) } else { records.forEach { bench.tell(.records([$0])) } }
     #expect(bench.replies.count - before == (together ? 1 : 2))
     // Two check values are among the octets.
     let received: UInt64 = 12_000 - 8
@@ -235,7 +235,7 @@ struct ReceiverSessionTests {
       case 5: if random.chance(0.2) { bench.ask { .cancel(request: $0, reason: 0) } }
       case 6: bench.sync(offset: UInt64(random.pick(0...5) * 4096), session: UInt32(random.pick(1...3)))
       case 7: bench.tell(.packet(random.bytes(random.pick(0...512))))
-      case 8: bench.tell(.record(Record(kind: .stream, body: random.bytes(random.pick(1...16384)))))
+      case 8: bench.tell(.records([Record(kind: .stream, body: random.bytes(random.pick(1...16384)))]))
       case 9:
         bench.tell(
           random.chance(0.5)

@@ -74,10 +74,8 @@ extension HaulWorld {
     guard let records = try? channelFromSender.decode(bytes) else {
       return isGarbled ? cut() : violate("the channel is broken")
     }
-    for record in records {
-      if record.kind == .stream, now < deafUntil, hasFaults { continue }
-      tellReceiver(.record(record))
-    }
+    let heard = records.filter { $0.kind != .stream || now >= deafUntil || !hasFaults }
+    if !heard.isEmpty { tellReceiver(.records(heard)) }
   }
 
   func controlArrives(_ fragment: Data) {
