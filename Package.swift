@@ -42,16 +42,20 @@ var targets: [Target] = [
   // A mutex that the thread sanitizer understands, and flock(2).
   .target(name: "Locking", swiftSettings: settings),
 
+  // Why a system call failed.
+  .target(name: "SystemCalls", swiftSettings: settings),
+
   // What is said to people: text that is safe to print, and the word that was meant.
   .target(name: "Wording", swiftSettings: settings),
   .testTarget(name: "WordingTests", dependencies: ["Wording"], swiftSettings: settings),
 
   // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
   .target(
-    name: "BulkTransfer", dependencies: ["Locking", "Wording", "CCrypto", "CISAL", "CZstd"] + coreBluetooth,
+    name: "BulkTransfer",
+    dependencies: ["Locking", "SystemCalls", "Wording", "CCrypto", "CISAL", "CZstd"] + coreBluetooth,
     swiftSettings: settings),
   .testTarget(
-    name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking", "TestSupport"],
+    name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking", "SystemCalls", "TestSupport"],
     swiftSettings: settings),
 
   // Folders of tests, and how much of a sweep runs.
@@ -106,19 +110,21 @@ for name in [
     // bluetoothd and the kernel's sockets as a radio.
     .systemLibrary(name: "CBluez", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
     .target(
-      name: "BlueZRadio", dependencies: ["Radio", "Readiness", "DBus", "Locking", "CBluez", "CLinux"],
+      name: "BlueZRadio",
+      dependencies: ["Radio", "Readiness", "DBus", "Locking", "SystemCalls", "CBluez", "CLinux"],
       swiftSettings: settings),
     .testTarget(
       name: "BlueZRadioTests",
       dependencies: [
         "BlueZRadio", "Radio", "Readiness", "DBus", "Locking", "BlockingTests", "ChildProcess", "PrivateBus",
-        "RealStack", "TestSupport",
+        "RealStack", "SystemCalls", "TestSupport",
       ],
       swiftSettings: settings),
 
     // A link in software.
     .target(
-      name: "VirtualRadio", dependencies: ["Radio", "Readiness", "Locking", "Wording", "CLinux"],
+      name: "VirtualRadio",
+      dependencies: ["Radio", "Readiness", "Locking", "SystemCalls", "Wording", "CLinux"],
       swiftSettings: settings),
     .testTarget(
       name: "VirtualRadioTests",

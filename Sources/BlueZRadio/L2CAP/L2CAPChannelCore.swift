@@ -4,6 +4,7 @@ internal import Foundation
 internal import Locking
 internal import Radio
 internal import Readiness
+internal import SystemCalls
 
 /// The shell of an ``SDUStream``: a connected socket of type SOCK_SEQPACKET and its readiness.
 ///
@@ -32,7 +33,7 @@ final class L2CAPChannelCore: Sendable {
     /// The size of that buffer, nil where it is not known; and whether it is made smaller at the moment.
     let sendBuffer: Int32?
     var isNarrow = false
-    var failure: SocketError?
+    var failure: SystemError?
     var patience: ScheduledWork?
     var onEnd: (@Sendable () -> Void)?
     /// The core itself, while it closes: nobody else may have it.
@@ -335,7 +336,7 @@ final class L2CAPChannelCore: Sendable {
       let number = PacketSocket.takeError(of: socket)
       finish(
         &state,
-        RadioError(broken: state.failure ?? (number == 0 ? nil : SocketError("SO_ERROR", number))))
+        RadioError(broken: state.failure ?? (number == 0 ? nil : SystemError("SO_ERROR", number))))
     }
   }
 

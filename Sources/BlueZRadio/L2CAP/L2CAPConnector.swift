@@ -4,6 +4,7 @@ internal import Glibc
 internal import Locking
 internal import Radio
 internal import Readiness
+internal import SystemCalls
 
 /// Opens credit-based channels to peers.
 final class L2CAPConnector: Sendable {
@@ -101,8 +102,8 @@ final class L2CAPAttempt: Sendable {
       return finish(
         .failure(RadioError(.invalidParameters, "PSM \(request.psm) is not in 1...255")))
     }
-    do throws(SocketError) {
-      guard let monitor else { throw SocketError("epoll_create1(2)", EMFILE) }
+    do throws(SystemError) {
+      guard let monitor else { throw SystemError("epoll_create1(2)", EMFILE) }
       let socket = try sockets.connect(request)
       let timer = clock.schedule(after: timeLimit) { [weak self] in
         guard let self else { return }
@@ -115,7 +116,7 @@ final class L2CAPAttempt: Sendable {
         state.source?.setEnabled(true)
         return state.source != nil
       }
-      if !isWatched { throw SocketError("dup(2)", EMFILE) }
+      if !isWatched { throw SystemError("dup(2)", EMFILE) }
     } catch {
       finish(.failure(RadioError(opening: request, error)))
     }
@@ -135,11 +136,11 @@ final class L2CAPAttempt: Sendable {
     guard let monitor, let socket = state.withLock(\.socket) else { return }
     let number = PacketSocket.takeError(of: socket)
     guard number == 0 else {
-      let error = SocketError("connect(2)", number)
+      let error = SystemError("connect(2)", number)
       let demanded = sockets.security(of: socket)
       return finish(.failure(RadioError(opening: request, error, demanded: demanded)))
     }
-    do throws(SocketError) {
+    do throws(SystemError) {
       let limits = try sockets.limits(of: socket)
       let core = L2CAPChannelCore(socket, limits, monitor: monitor, clock: clock)
       core.start()

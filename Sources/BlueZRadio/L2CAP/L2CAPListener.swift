@@ -4,6 +4,7 @@ internal import Glibc
 internal import Locking
 internal import Radio
 internal import Readiness
+internal import SystemCalls
 
 /// Accepts credit-based channels on a PSM of an adapter, which it chooses. Releasing it closes it, and the channels with it.
 final class L2CAPListener: Sendable {
@@ -54,7 +55,7 @@ final class L2CAPListener: Sendable {
   ) throws(RadioError) {
     let (socket, psm) = try Self.listen(adapter, requiresEncryption ? .medium : .low, sockets)
     guard let monitor = ReadinessMonitor(queue: DispatchQueue(label: "BlueZRadio.channels")) else {
-      throw RadioError(publishing: SocketError("epoll_create1(2)", EMFILE))
+      throw RadioError(publishing: SystemError("epoll_create1(2)", EMFILE))
     }
     self.psm = psm
     self.monitor = monitor
@@ -68,7 +69,7 @@ final class L2CAPListener: Sendable {
       state.source?.setEnabled(true)
       return state.source != nil
     }
-    if !isWatched { throw RadioError(publishing: SocketError("dup(2)", EMFILE)) }
+    if !isWatched { throw RadioError(publishing: SystemError("dup(2)", EMFILE)) }
   }
 
   deinit { close() }
@@ -77,7 +78,7 @@ final class L2CAPListener: Sendable {
     _ adapter: DeviceAddress, _ security: L2CAPSecurity, _ sockets: any L2CAPSockets
   ) throws(RadioError) -> (UnixDescriptor, PSM) {
     for psm in dynamicPSMs {
-      do throws(SocketError) {
+      do throws(SystemError) {
         return (try sockets.listen(on: psm, of: adapter, security), psm)
       } catch {
         guard error.number == EADDRINUSE else { throw RadioError(publishing: error) }
@@ -105,7 +106,7 @@ final class L2CAPListener: Sendable {
   private func acceptWaiting() {
     for _ in 0..<Self.burst {
       guard let (socket, id) = state.withLock({ Self.reserve(&$0) }) else { return }
-      do throws(SocketError) {
+      do throws(SystemError) {
         guard let (accepted, address) = try sockets.accept(socket) else { return }
         // A peer that has gone again is none.
         guard let limits = try? sockets.limits(of: accepted) else { continue }

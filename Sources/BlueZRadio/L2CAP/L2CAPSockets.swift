@@ -3,6 +3,7 @@ internal import CLinux
 internal import DBus
 internal import Glibc
 internal import Radio
+internal import SystemCalls
 
 /// How safe a link must be before a channel is opened (BT_SECURITY of `bluetooth(7)` sockets).
 ///
@@ -21,17 +22,17 @@ enum L2CAPSecurity: UInt8, Hashable, Sendable, Comparable {
 /// The system's calls for channels, so that their users can be tried without an adapter.
 protocol L2CAPSockets: Sendable {
   /// Begins to connect; the socket is writable, or has an error, once that is over.
-  func connect(_ request: L2CAPRequest) throws(SocketError) -> UnixDescriptor
+  func connect(_ request: L2CAPRequest) throws(SystemError) -> UnixDescriptor
 
   /// Accepts channels on a PSM of an adapter.
-  func listen(on psm: PSM, of adapter: DeviceAddress, _ security: L2CAPSecurity) throws(SocketError)
+  func listen(on psm: PSM, of adapter: DeviceAddress, _ security: L2CAPSecurity) throws(SystemError)
     -> UnixDescriptor
 
   /// The next channel that a peer has opened, or nil where none waits.
-  func accept(_ listener: UnixDescriptor) throws(SocketError) -> (UnixDescriptor, DeviceAddress)?
+  func accept(_ listener: UnixDescriptor) throws(SystemError) -> (UnixDescriptor, DeviceAddress)?
 
   /// What the two sides of a connected channel have agreed on; fails with ENOTCONN where it is not connected.
-  func limits(of socket: UnixDescriptor) throws(SocketError) -> SDUStream.Limits
+  func limits(of socket: UnixDescriptor) throws(SystemError) -> SDUStream.Limits
 
   /// The level that a socket asks for; while it is connecting, the kernel raises it where the peer asks for more.
   func security(of socket: UnixDescriptor) -> L2CAPSecurity?
@@ -55,28 +56,28 @@ struct KernelL2CAPSockets: L2CAPSockets {
   /// How many channels may wait to be accepted; the kernel refuses more for want of resources.
   static let backlog: Int32 = 8
 
-  func connect(_ request: L2CAPRequest) throws(SocketError) -> UnixDescriptor {
+  func connect(_ request: L2CAPRequest) throws(SystemError) -> UnixDescriptor {
     let socket = try make(request.adapter, psm: 0, request.security)
     var address = sockaddr_l2(request.device, psm: request.psm)
     while unsafe withAddress(&address, { unsafe Glibc.connect(socket.raw, $0, $1) }) != 0 {
       switch errno {
       case EINTR: continue
       case EINPROGRESS: return socket
-      default: throw SocketError("connect(2)")
+      default: throw SystemError("connect(2)")
       }
     }
     return socket
   }
 
-  func listen(on psm: PSM, of adapter: DeviceAddress, _ security: L2CAPSecurity) throws(SocketError)
+  func listen(on psm: PSM, of adapter: DeviceAddress, _ security: L2CAPSecurity) throws(SystemError)
     -> UnixDescriptor
   {
     let socket = try make(adapter, psm: psm, security)
-    guard Glibc.listen(socket.raw, Self.backlog) == 0 else { throw SocketError("listen(2)") }
+    guard Glibc.listen(socket.raw, Self.backlog) == 0 else { throw SystemError("listen(2)") }
     return socket
   }
 
-  func accept(_ listener: UnixDescriptor) throws(SocketError) -> (UnixDescriptor, DeviceAddress)? {
+  func accept(_ listener: UnixDescriptor) throws(SystemError) -> (UnixDescriptor, DeviceAddress)? {
     while true {
       var address = sockaddr_l2()
       let raw = unsafe withUnsafeMutablePointer(to: &address) { pointer in
@@ -89,12 +90,12 @@ struct KernelL2CAPSockets: L2CAPSockets {
       switch errno {
       case EINTR, ECONNABORTED: continue
       case EAGAIN: return nil
-      default: throw SocketError("accept4(2)")
+      default: throw SystemError("accept4(2)")
       }
     }
   }
 
-  func limits(of socket: UnixDescriptor) throws(SocketError) -> SDUStream.Limits {
+  func limits(of socket: UnixDescriptor) throws(SystemError) -> SDUStream.Limits {
     SDUStream.Limits(
       sendMTU: Int(try option(BT_SNDMTU, of: socket, as: UInt16.self)),
       receiveMTU: Int(try option(BT_RCVMTU, of: socket, as: UInt16.self)))
@@ -107,14 +108,14 @@ struct KernelL2CAPSockets: L2CAPSockets {
   /// A socket of an adapter. It does not block and is not inherited by programs that are started.
   private func make(
     _ adapter: DeviceAddress, psm: PSM, _ security: L2CAPSecurity
-  ) throws(SocketError) -> UnixDescriptor {
+  ) throws(SystemError) -> UnixDescriptor {
     let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     let raw = Glibc.socket(AF_BLUETOOTH, type, BTPROTO_L2CAP)
-    guard raw >= 0 else { throw SocketError("socket(2)") }
+    guard raw >= 0 else { throw SystemError("socket(2)") }
     let socket = UnixDescriptor(owning: raw)
     var address = sockaddr_l2(adapter, psm: psm)
     guard unsafe withAddress(&address, { unsafe bind(raw, $0, $1) }) == 0 else {
-      throw SocketError("bind(2)")
+      throw SystemError("bind(2)")
     }
     try set(BT_SECURITY, of: socket, to: bt_security(level: security.rawValue, key_size: 0))
     try set(BT_RCVMTU, of: socket, to: receiveMTU)
@@ -133,22 +134,22 @@ struct KernelL2CAPSockets: L2CAPSockets {
 
   private func set<Value: BitwiseCopyable>(
     _ name: Int32, of socket: UnixDescriptor, to value: Value
-  ) throws(SocketError) {
+  ) throws(SystemError) {
     let result = unsafe withUnsafeBytes(of: value) { bytes in
       unsafe setsockopt(socket.raw, SOL_BLUETOOTH, name, bytes.baseAddress, socklen_t(bytes.count))
     }
-    guard result == 0 else { throw SocketError("setsockopt(2)") }
+    guard result == 0 else { throw SystemError("setsockopt(2)") }
   }
 
   private func option<Value: BitwiseCopyable & SocketOption>(
     _ name: Int32, of socket: UnixDescriptor, as _: Value.Type
-  ) throws(SocketError) -> Value {
+  ) throws(SystemError) -> Value {
     var value = Value()
     let result = unsafe withUnsafeMutableBytes(of: &value) { bytes in
       var length = socklen_t(bytes.count)
       return unsafe getsockopt(socket.raw, SOL_BLUETOOTH, name, bytes.baseAddress, &length)
     }
-    guard result == 0 else { throw SocketError("getsockopt(2)") }
+    guard result == 0 else { throw SystemError("getsockopt(2)") }
     return value
   }
 }

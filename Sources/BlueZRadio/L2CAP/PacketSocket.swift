@@ -1,28 +1,7 @@
 internal import CLinux
 internal import DBus
 internal import Glibc
-
-/// Why a system call on a socket failed.
-struct SocketError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The call, such as `bind(2)`.
-  var call: String
-  /// The number as errno(3) has it.
-  var number: Int32
-
-  /// Takes errno, so it comes right after the call.
-  init(_ call: String) {
-    let number = errno
-    self.call = call
-    self.number = number
-  }
-
-  init(_ call: String, _ number: Int32) {
-    self.call = call
-    self.number = number
-  }
-
-  var description: String { "\(call): \(unsafe String(cString: strerror(number)))" }
-}
+internal import SystemCalls
 
 /// Calls on connected sockets of type SOCK_SEQPACKET, each with its errno read at once and interruptions repeated. None of them waits: on
 /// some kernels a thread that waits in `recv(2)` of an L2CAP socket stops the adapter from receiving anything.
@@ -31,7 +10,7 @@ enum PacketSocket {
     case sent
     /// Nothing fits now.
     case blocked
-    case failed(SocketError)
+    case failed(SystemError)
   }
 
   enum Receiving: Hashable {
@@ -39,7 +18,7 @@ enum PacketSocket {
     case packet(Int)
     /// Nothing is there now.
     case nothing
-    case failed(SocketError)
+    case failed(SystemError)
   }
 
   /// How the other side has gone.
@@ -61,7 +40,7 @@ enum PacketSocket {
       switch errno {
       case EINTR: continue
       case EAGAIN, ENOBUFS, ENOMEM: return .blocked
-      default: return .failed(SocketError("send(2)"))
+      default: return .failed(SystemError("send(2)"))
       }
     }
   }
@@ -76,7 +55,7 @@ enum PacketSocket {
       switch errno {
       case EINTR: continue
       case EAGAIN: return .nothing
-      default: return .failed(SocketError("recv(2)"))
+      default: return .failed(SystemError("recv(2)"))
       }
     }
   }

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Radio
+internal import SystemCalls
 
 /// What the kernel's error numbers mean for channels.
 ///
@@ -8,7 +9,7 @@ extension RadioError {
   /// Why a channel could not be opened. `demanded` is the security level that the kernel asked for at the end.
   ///
   /// The kernel says ECONNREFUSED whatever the peer's reason was. Where that was security, it has raised the level of the socket before.
-  init(opening request: L2CAPRequest, _ error: SocketError, demanded: L2CAPSecurity? = nil) {
+  init(opening request: L2CAPRequest, _ error: SystemError, demanded: L2CAPSecurity? = nil) {
     let code: Code =
       switch error.number {
       case ECONNREFUSED:
@@ -29,7 +30,7 @@ extension RadioError {
   }
 
   /// Why a PSM cannot be published.
-  init(publishing error: SocketError) {
+  init(publishing error: SystemError) {
     let code: Code =
       switch error.number {
       case EADDRINUSE: .outOfSpace
@@ -44,7 +45,7 @@ extension RadioError {
   }
 
   /// Why an open channel has broken; nil: the kernel does not say.
-  init(broken error: SocketError?) {
+  init(broken error: SystemError?) {
     guard let error else {
       self.init(.other, "the channel has ended without a reason")
       return
@@ -63,7 +64,7 @@ extension RadioError {
     self.init(code, "the channel has broken: \(error)")
   }
 
-  private static func words(_ code: Code, _ error: SocketError) -> String {
+  private static func words(_ code: Code, _ error: SystemError) -> String {
     switch code {
     case .psmNotSupported: "the device refuses: it has nothing on that PSM, or no room for a channel more"
     case .insufficientSecurity: "the device wants a safer link: pair with it"

@@ -1,4 +1,5 @@
 public import Foundation
+internal import SystemCalls
 
 /// The devices that this user's programs have been connected to, in one file of the state folder.
 ///

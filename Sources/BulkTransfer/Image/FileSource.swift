@@ -1,4 +1,5 @@
 public import Foundation
+internal import SystemCalls
 
 /// The bytes of a regular file, kept open; notices when the file changes meanwhile.
 ///
@@ -99,7 +100,7 @@ extension TransferError {
     _ path: String, _ error: SystemError, _ operations: any FileOperations
   ) -> TransferError {
     let shown = path.printable
-    switch error.code {
+    switch error.number {
     case ENOENT:
       let link = try? operations.status(of: path, in: nil, followingLinks: false)
       if link?.kind == .symbolicLink {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import SystemCalls
 
 /// The folder in which records of unfinished transfers are kept, one file a transfer and device.
 public struct TransferJournal: Sendable {
@@ -51,7 +52,7 @@ public struct TransferJournal: Sendable {
       let folder = try OpenFile(directory, flags: O_RDONLY | O_DIRECTORY, operations)
       names = try operations.names(in: folder.descriptor)
     } catch {
-      if error.code == ENOENT { return [] }
+      if error.number == ENOENT { return [] }
       throw .failure(error, to: "list", directory)
     }
     let records = names.filter { name in
@@ -90,7 +91,7 @@ public struct TransferJournal: Sendable {
       do throws(SystemError) {
         try operations.remove(name, in: folder.descriptor)
       } catch {
-        if error.code != ENOENT { throw error }
+        if error.number != ENOENT { throw error }
       }
       lock.removeAndRelease()
       try operations.sync(folder.descriptor)

@@ -1,4 +1,5 @@
 public import Foundation
+internal import SystemCalls
 
 /// A file that is replaced as a whole or not at all, whatever moment the machine stops at.
 ///
@@ -41,11 +42,11 @@ public struct AtomicFile: Sendable {
       // A FIFO in its place must not make us wait for a writer.
       let file = try OpenFile(path, flags: O_RDONLY | O_NONBLOCK, operations)
       guard try operations.status(of: file.descriptor).kind == .regular else {
-        throw SystemError(call: "open", code: EISDIR)
+        throw SystemError("open", EISDIR)
       }
       contents = try operations.read(file.descriptor, at: 0, count: limit + 1)
     } catch {
-      if error.code == ENOENT { return nil }
+      if error.number == ENOENT { return nil }
       throw .failure(error, to: "read", path)
     }
     guard contents.count <= limit else {
@@ -62,7 +63,7 @@ public struct AtomicFile: Sendable {
         try operations.remove(other, in: folder.descriptor)
       }
     } catch {
-      if error.code == ENOENT { return }
+      if error.number == ENOENT { return }
       throw .failure(error, to: "tidy up beside", path)
     }
   }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Locking
+internal import SystemCalls
 
 /// A part in a folder: a hidden file with the bytes and one that says how many of them count.
 final class DirectoryPart: ReceiverPart {
@@ -206,7 +207,7 @@ extension DirectoryPart {
       do throws(SystemError) {
         try operations.rename(partName, to: name.text, in: folder)
       } catch {
-        if error.code == EISDIR || error.code == ENOTEMPTY { throw storage.taken(name.text) }
+        if error.number == EISDIR || error.number == ENOTEMPTY { throw storage.taken(name.text) }
         throw error
       }
       return name.text
@@ -228,8 +229,8 @@ extension DirectoryPart {
       try operations.remove(partName, in: folder)
       return true
     } catch {
-      if error.code == EEXIST { return false }
-      guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(error.code), error.call == "linkat" else {
+      if error.number == EEXIST { return false }
+      guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(error.number), error.call == "linkat" else {
         throw error
       }
     }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Locking
+internal import SystemCalls
 
 /// What the files were that were read in earlier searches for a base: it says where to look first, and decides nothing.
 struct KnownFiles: Sendable {
@@ -94,7 +95,7 @@ private final class StoredFile: ByteSource {
     do throws(SystemError) {
       let bytes = try file.operations.read(file.descriptor, at: offset, count: count)
       guard bytes.count == count else {
-        throw SystemError(call: "pread", code: EIO)
+        throw SystemError("pread", EIO)
       }
       return bytes
     } catch {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Locking
+internal import SystemCalls
 
 /// A folder that received objects are put into.
 ///
@@ -77,7 +78,7 @@ public final class DirectoryStorage: ReceiverStorage {
     do throws(SystemError) {
       return try OpenFile(path, flags: O_RDONLY | O_DIRECTORY, operations)
     } catch {
-      guard error.code == ENOENT else { throw error }
+      guard error.number == ENOENT else { throw error }
     }
     try operations.makeDirectory(path, in: nil, mode: 0o777)
     let parent = try OpenFile(path.splitLastComponent.parent, flags: O_RDONLY | O_DIRECTORY, operations)
@@ -186,8 +187,8 @@ extension DirectoryStorage {
     do throws(SystemError) {
       return try operations.status(of: candidate, in: folder.descriptor, followingLinks: false).kind
     } catch {
-      if error.code == ENOENT { return nil }
-      if error.code == ENAMETOOLONG {
+      if error.number == ENOENT { return nil }
+      if error.number == ENAMETOOLONG {
         throw TransferError(
           .nameNotAcceptable, "the name \(name.text.printable) is too long for the receiver's file system",
           advice: "send it under another name")
@@ -256,7 +257,7 @@ extension DirectoryStorage {
       try operations.remove(name, in: folder.descriptor)
       return true
     } catch {
-      if error.code == ENOENT { return false }
+      if error.number == ENOENT { return false }
       throw error
     }
   }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Locking
+internal import SystemCalls
 
 /// An exclusive claim by means of flock(2) on a lock file, which names the process that holds it.
 ///

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import SystemCalls
 
 extension FileOperations {
   /// Makes a folder and those above it, for this user alone.

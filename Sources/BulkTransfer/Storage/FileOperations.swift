@@ -1,14 +1,6 @@
 internal import Foundation
+internal import SystemCalls
 internal import Wording
-
-/// A system call that failed: its C name and `errno`, read at once.
-struct SystemError: Error, Hashable, Sendable {
-  var call: String
-  var code: Int32
-
-  /// The C library's text for the code.
-  var text: String { unsafe String(cString: strerror(code)) }
-}
 
 /// What a name stands for in a file system.
 enum FileKind: Hashable, Sendable {
@@ -100,7 +92,7 @@ final class OpenFile: Sendable {
 extension TransferError {
   /// The failure of the file system while local state is kept: full disk, missing rights and a failing disk in words of their own.
   static func failure(_ error: SystemError, to action: String, _ path: String) -> TransferError {
-    switch error.code {
+    switch error.number {
     case ENOSPC, EDQUOT:
       TransferError(
         .diskFull, "no space is left to \(action) \(path.printable)",

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Locking
+internal import SystemCalls
 
 // The compiler finds the members of `stat` in whichever C module it loaded first.
 #if os(Linux)
@@ -116,7 +117,7 @@ struct SystemFileOperations: FileOperations {
     // The stream takes over its descriptor and moves its position, so it gets one of its own.
     let own = try open(".", in: directory, flags: O_RDONLY | O_DIRECTORY, mode: 0)
     guard let stream = unsafe fdopendir(own) else {
-      let error = SystemError(call: "fdopendir", code: errno)
+      let error = SystemError("fdopendir", errno)
       close(own)
       throw error
     }
@@ -125,7 +126,7 @@ struct SystemFileOperations: FileOperations {
     while true {
       errno = 0
       guard let entry = unsafe readdir(stream) else {
-        if errno != 0 { throw SystemError(call: "readdir", code: errno) }
+        if errno != 0 { throw SystemError("readdir", errno) }
         return names
       }
       let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
@@ -141,7 +142,7 @@ struct SystemFileOperations: FileOperations {
     switch FileClaim.take(descriptor) {
     case .claimed: true
     case .taken: false
-    case .failed(let code): throw SystemError(call: "flock", code: code)
+    case .failed(let code): throw SystemError("flock", code)
     }
   }
 
@@ -162,7 +163,7 @@ struct SystemFileOperations: FileOperations {
       let result = body()
       if result >= 0 { return result }
       let code = errno
-      if code != EINTR { throw SystemError(call: call, code: code) }
+      if code != EINTR { throw SystemError(call, code) }
     }
   }
 }

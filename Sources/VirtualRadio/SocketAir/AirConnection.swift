@@ -2,6 +2,7 @@ internal import Dispatch
 internal import Locking
 internal import Radio
 internal import Readiness
+internal import SystemCalls
 
 /// A stream of ``AirMessage`` to and from another process. Sending never waits; what the other side does not read stays in a buffer.
 ///

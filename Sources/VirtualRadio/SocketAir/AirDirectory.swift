@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Glibc
 internal import Locking
+internal import SystemCalls
 
 /// The directory that is an air: finds sockets in it, takes names, connects.
 ///
@@ -105,7 +106,7 @@ final class AirDirectory: Sendable {
     case .failed(let number):
       throw VirtualAirError(
         .socket,
-        "\(name) cannot be locked in \(path): \(SystemError("flock(2)", errorNumber: number))")
+        "\(name) cannot be locked in \(path): \(SystemError("flock(2)", number))")
     }
     let process = Array("\(getpid())\n".utf8)
     // Only for the message above; a full disk does not hurt the lock.

@@ -1,4 +1,5 @@
 internal import Radio
+internal import SystemCalls
 
 /// A peripheral's socket that this process listens to.
 final class Observer {

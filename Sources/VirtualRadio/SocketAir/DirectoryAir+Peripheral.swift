@@ -1,5 +1,6 @@
 internal import Radio
 internal import Readiness
+internal import SystemCalls
 
 /// The host's part: a name, a socket, visitors.
 extension DirectoryAir {

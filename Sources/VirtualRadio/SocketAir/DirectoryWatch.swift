@@ -2,6 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Radio
 internal import Readiness
+internal import SystemCalls
 
 /// Tells when files come to a directory or leave it (inotify(7)).
 final class DirectoryWatch: Sendable {

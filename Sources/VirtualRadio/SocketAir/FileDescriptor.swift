@@ -1,4 +1,5 @@
 internal import Glibc
+internal import SystemCalls
 
 /// Owns a descriptor and closes it at its end.
 final class FileDescriptor: Sendable {
@@ -9,31 +10,12 @@ final class FileDescriptor: Sendable {
   deinit { close(raw) }
 }
 
-/// Why a system call failed.
-struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The call, such as `bind(2)`.
-  var call: String
-  var errorNumber: Int32
-
-  /// Takes errno, so it comes right after the call.
-  init(_ call: String) {
-    let number = errno
-    self.call = call
-    errorNumber = number
-  }
-
-  init(_ call: String, errorNumber: Int32) {
-    self.call = call
-    self.errorNumber = errorNumber
-  }
-
+extension SystemError {
   /// Whether the same call may succeed without anyone's doing.
-  var isTemporary: Bool { [EAGAIN, EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(errorNumber) }
+  var isTemporary: Bool { [EAGAIN, EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(number) }
 
   /// Whether the other side has gone without reading everything.
-  var isReset: Bool { errorNumber == ECONNRESET || errorNumber == EPIPE }
-
-  var description: String { "\(call): \(unsafe String(cString: strerror(errorNumber)))" }
+  var isReset: Bool { number == ECONNRESET || number == EPIPE }
 }
 
 /// Unix stream sockets (unix(7)), each call with its errno read at once and interruptions repeated.
@@ -132,7 +114,7 @@ enum UnixSocket {
       unsafe target.copyBytes(from: bytes)
       return true
     }
-    guard fits else { throw SystemError(call, errorNumber: ENAMETOOLONG) }
+    guard fits else { throw SystemError(call, ENAMETOOLONG) }
     while true {
       let result = unsafe withUnsafePointer(to: &address) { pointer in
         unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { rebound in

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Locking
 import Radio
+import SystemCalls
 import Testing
 
 @testable import BlueZRadio
@@ -147,7 +148,7 @@ import Testing
     ] as [(L2CAPSecurity, L2CAPSecurity, RadioError.Code)])
   func tellsSecurity(_ asked: L2CAPSecurity, _ demanded: L2CAPSecurity, _ code: RadioError.Code) {
     let request = L2CAPRequest(device: Self.device, adapter: Self.adapter, psm: 0x80, security: asked)
-    let error = RadioError(opening: request, SocketError("connect(2)", ECONNREFUSED), demanded: demanded)
+    let error = RadioError(opening: request, SystemError("connect(2)", ECONNREFUSED), demanded: demanded)
     #expect(error.code == code)
   }
 
@@ -158,7 +159,7 @@ import Testing
       (ENETDOWN, .notPoweredOn), (EIO, .other),
     ] as [(Int32, RadioError.Code)])
   func tellsBreaks(_ number: Int32, _ code: RadioError.Code) {
-    #expect(RadioError(broken: SocketError("recv(2)", number)).code == code)
+    #expect(RadioError(broken: SystemError("recv(2)", number)).code == code)
     #expect(RadioError(broken: nil).code == .other)
   }
 }

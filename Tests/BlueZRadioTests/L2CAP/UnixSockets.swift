@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Locking
 import Radio
+import SystemCalls
 import Testing
 
 @testable import BlueZRadio
@@ -54,20 +55,20 @@ final class UnixSockets: L2CAPSockets {
   /// The peer's end of the channel that was opened last.
   var far: FarEnd? { state.withLock { $0.far.last.map(FarEnd.init) } }
 
-  private static func pair() throws(SocketError) -> (UnixDescriptor, UnixDescriptor) {
+  private static func pair() throws(SystemError) -> (UnixDescriptor, UnixDescriptor) {
     var raw: [Int32] = [0, 0]
     guard unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &raw) == 0 else {
-      throw SocketError("socketpair(2)")
+      throw SystemError("socketpair(2)")
     }
     return (UnixDescriptor(owning: raw[0]), UnixDescriptor(owning: raw[1]))
   }
 
-  func connect(_ request: L2CAPRequest) throws(SocketError) -> UnixDescriptor {
+  func connect(_ request: L2CAPRequest) throws(SystemError) -> UnixDescriptor {
     let outcome = state.withLock { state in
       state.requests.append(request)
       return state.outcome
     }
-    if case .refused(let number) = outcome { throw SocketError("connect(2)", number) }
+    if case .refused(let number) = outcome { throw SystemError("connect(2)", number) }
     let (near, far) = try Self.pair()
     switch outcome {
     case .connected, .refused: break
@@ -88,10 +89,10 @@ final class UnixSockets: L2CAPSockets {
     while case .packet(4) = PacketSocket.receive(into: &buffer, from: far.socket) {}
   }
 
-  func listen(on psm: PSM, of adapter: DeviceAddress, _ security: L2CAPSecurity) throws(SocketError)
+  func listen(on psm: PSM, of adapter: DeviceAddress, _ security: L2CAPSecurity) throws(SystemError)
     -> UnixDescriptor
   {
-    if let number = state.withLock({ $0.listenErrors[psm] }) { throw SocketError("bind(2)", number) }
+    if let number = state.withLock({ $0.listenErrors[psm] }) { throw SystemError("bind(2)", number) }
     let (near, far) = try Self.pair()
     state.withLock { state in
       state.listened[psm] = security
@@ -111,14 +112,14 @@ final class UnixSockets: L2CAPSockets {
     return FarEnd(far)
   }
 
-  func accept(_ listener: UnixDescriptor) throws(SocketError) -> (UnixDescriptor, DeviceAddress)? {
-    if let number = state.withLock(\.acceptError) { throw SocketError("accept4(2)", number) }
+  func accept(_ listener: UnixDescriptor) throws(SystemError) -> (UnixDescriptor, DeviceAddress)? {
+    if let number = state.withLock(\.acceptError) { throw SystemError("accept4(2)", number) }
     var buffer: [UInt8] = [0]
     guard case .packet(1) = PacketSocket.receive(into: &buffer, from: listener) else { return nil }
     return state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
   }
 
-  func limits(of socket: UnixDescriptor) throws(SocketError) -> SDUStream.Limits {
+  func limits(of socket: UnixDescriptor) throws(SystemError) -> SDUStream.Limits {
     SDUStream.Limits(sendMTU: 512, receiveMTU: 512, capacity: 4_096)
   }
 

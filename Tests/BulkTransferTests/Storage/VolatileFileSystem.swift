@@ -1,5 +1,6 @@
 import Foundation
 import Locking
+import SystemCalls
 
 @testable import BulkTransfer
 
@@ -101,15 +102,15 @@ final class VolatileFileSystem: FileOperations {
 
   func open(_ name: String, in directory: Int32?, flags: Int32, mode: UInt32) throws(SystemError) -> Int32 {
     try change("openat", counts: flags & (O_CREAT | O_TRUNC) != 0) { state throws(SystemError) in
-      if let code = state.openCode { throw SystemError(call: "openat", code: code) }
+      if let code = state.openCode { throw SystemError("openat", code) }
       let inode: UInt64
       if let name = Self.component(name) {
         if let found = state.names[name] {
-          if flags & O_EXCL != 0 { throw SystemError(call: "openat", code: EEXIST) }
+          if flags & O_EXCL != 0 { throw SystemError("openat", EEXIST) }
           inode = found
           if flags & O_TRUNC != 0 { state.inodes[inode]?.contents = Data() }
         } else {
-          guard flags & O_CREAT != 0 else { throw SystemError(call: "openat", code: ENOENT) }
+          guard flags & O_CREAT != 0 else { throw SystemError("openat", ENOENT) }
           state.lastInode += 1
           inode = state.lastInode
           state.inodes[inode] = Inode()
@@ -141,7 +142,7 @@ final class VolatileFileSystem: FileOperations {
   ) throws(SystemError) -> FileStatus {
     try change("fstatat", counts: false) { state throws(SystemError) in
       guard let name = Self.component(name) else { return Self.status(Self.folder, state) }
-      guard let inode = state.names[name] else { throw SystemError(call: "fstatat", code: ENOENT) }
+      guard let inode = state.names[name] else { throw SystemError("fstatat", ENOENT) }
       return Self.status(inode, state)
     }
   }
@@ -154,7 +155,7 @@ final class VolatileFileSystem: FileOperations {
 
   func write(_ descriptor: Int32, _ bytes: Data, at offset: UInt64) throws(SystemError) {
     try change("pwrite") { state throws(SystemError) in
-      guard let inode = state.descriptors[descriptor] else { throw SystemError(call: "pwrite", code: EBADF) }
+      guard let inode = state.descriptors[descriptor] else { throw SystemError("pwrite", EBADF) }
       var contents = state.inodes[inode]?.contents ?? Data()
       let (start, end) = (Int(offset), Int(offset) + bytes.count)
       if contents.count < end { contents.append(Data(count: end - contents.count)) }
@@ -162,7 +163,7 @@ final class VolatileFileSystem: FileOperations {
       let others = state.names.values.filter { $0 != inode }.reduce(0) {
         $0 + (state.inodes[$1]?.contents.count ?? 0)
       }
-      guard contents.count <= state.capacity - others else { throw SystemError(call: "pwrite", code: ENOSPC) }
+      guard contents.count <= state.capacity - others else { throw SystemError("pwrite", ENOSPC) }
       state.inodes[inode]?.contents = contents
     }
   }
@@ -170,7 +171,7 @@ final class VolatileFileSystem: FileOperations {
   func truncate(_ descriptor: Int32, to size: UInt64) throws(SystemError) {
     try change("ftruncate") { state throws(SystemError) in
       guard let inode = state.descriptors[descriptor] else {
-        throw SystemError(call: "ftruncate", code: EBADF)
+        throw SystemError("ftruncate", EBADF)
       }
       let contents = (state.inodes[inode]?.contents ?? Data()).prefix(Int(size))
       state.inodes[inode]?.contents = contents + Data(count: Int(size) - contents.count)
@@ -179,7 +180,7 @@ final class VolatileFileSystem: FileOperations {
 
   func sync(_ descriptor: Int32) throws(SystemError) {
     try change("fsync") { state throws(SystemError) in
-      guard let inode = state.descriptors[descriptor] else { throw SystemError(call: "fsync", code: EBADF) }
+      guard let inode = state.descriptors[descriptor] else { throw SystemError("fsync", EBADF) }
       if inode == Self.folder {
         state.durableNames = state.names
       } else if let contents = state.inodes[inode]?.contents {
@@ -194,7 +195,7 @@ final class VolatileFileSystem: FileOperations {
 
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     try change("renameat") { state throws(SystemError) in
-      guard let inode = state.names[name] else { throw SystemError(call: "renameat", code: ENOENT) }
+      guard let inode = state.names[name] else { throw SystemError("renameat", ENOENT) }
       state.names[newName] = inode
       if name != newName { state.names[name] = nil }
     }
@@ -202,8 +203,8 @@ final class VolatileFileSystem: FileOperations {
 
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     try change("linkat") { state throws(SystemError) in
-      guard let inode = state.names[name] else { throw SystemError(call: "linkat", code: ENOENT) }
-      guard state.names[newName] == nil else { throw SystemError(call: "linkat", code: EEXIST) }
+      guard let inode = state.names[name] else { throw SystemError("linkat", ENOENT) }
+      guard state.names[newName] == nil else { throw SystemError("linkat", EEXIST) }
       state.names[newName] = inode
     }
   }
@@ -211,13 +212,13 @@ final class VolatileFileSystem: FileOperations {
   func remove(_ name: String, in directory: Int32) throws(SystemError) {
     try change("unlinkat") { state throws(SystemError) in
       guard state.names.removeValue(forKey: name) != nil else {
-        throw SystemError(call: "unlinkat", code: ENOENT)
+        throw SystemError("unlinkat", ENOENT)
       }
     }
   }
 
   func makeDirectory(_ name: String, in directory: Int32?, mode: UInt32) throws(SystemError) {
-    throw SystemError(call: "mkdirat", code: EEXIST)
+    throw SystemError("mkdirat", EEXIST)
   }
 
   func names(in directory: Int32) throws(SystemError) -> [String] {
@@ -226,7 +227,7 @@ final class VolatileFileSystem: FileOperations {
 
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
     try change("flock", counts: false) { state throws(SystemError) in
-      guard let inode = state.descriptors[descriptor] else { throw SystemError(call: "flock", code: EBADF) }
+      guard let inode = state.descriptors[descriptor] else { throw SystemError("flock", EBADF) }
       if let holder = state.locks[inode], holder != descriptor { return false }
       state.locks[inode] = descriptor
       return true
@@ -265,7 +266,7 @@ final class VolatileFileSystem: FileOperations {
     _ call: String, _ descriptor: Int32, _ body: (State, UInt64) -> Result
   ) throws(SystemError) -> Result {
     let now = state.withLock { $0 }
-    guard let inode = now.descriptors[descriptor] else { throw SystemError(call: call, code: EBADF) }
+    guard let inode = now.descriptors[descriptor] else { throw SystemError(call, EBADF) }
     return body(now, inode)
   }
 
@@ -276,7 +277,7 @@ final class VolatileFileSystem: FileOperations {
       if counts {
         guard state.budget > 0 else {
           if state.failsOnce { state.budget = .max }
-          throw SystemError(call: call, code: state.code)
+          throw SystemError(call, state.code)
         }
         state.budget -= 1
         state.changes += 1
