@@ -104,22 +104,15 @@ final class DaemonPair: Sendable {
     }
   }
 
-  /// Advertises while `body` runs, anew each second: controllers in software report an advertiser only when it begins.
-  func advertising<Result>(_ body: () async throws -> Result) async throws -> Result {
+  /// Advertises while `body` runs.
+  func advertising<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
     let peripheral = try peripheral
-    let repeating = Task {
-      while !Task.isCancelled {
-        peripheral.stopAdvertising()
-        peripheral.startAdvertising(Advertisement(localName: "pair", services: [Self.first]))
-        try? await Task.sleep(for: .seconds(1))
-      }
-    }
-    let result: Swift.Result<Result, any Error>
-    do { result = .success(try await body()) } catch { result = .failure(error) }
-    repeating.cancel()
-    await repeating.value
-    peripheral.stopAdvertising()
-    return try result.get()
+    peripheral.startAdvertising(Advertisement(localName: "pair", services: [Self.first]))
+    defer { peripheral.stopAdvertising() }
+    try await peripheralEvents.first { event in
+      if case .advertisingStarted(let result) = event { result } else { nil }
+    }.get()
+    return try await Guest.repeatingAdvertising(of: ["hci1"], while: body)
   }
 
   func connect(sourceLocation: SourceLocation = #_sourceLocation) async throws {

@@ -194,18 +194,13 @@ struct SeveralDevicesTests {
         let radio = try BlueZRadio(adapter: "hci2")
         let device = radio.makePeripheral { events.put($0) }
         try await events.first { if case .adapterStateChanged(.poweredOn) = $0 { () } else { nil } }
-        let repeating = Task {
-          while !Task.isCancelled {
-            device.stopAdvertising()
-            device.startAdvertising(Advertisement(localName: "absent"))
-            try? await Task.sleep(for: .seconds(1))
+        device.startAdvertising(Advertisement(localName: "absent"))
+        defer { device.stopAdvertising() }
+        try await Guest.repeatingAdvertising(of: ["hci2"]) {
+          try await pair.centralEvents.first { event in
+            if case .discovered(let sighting) = event, sighting.peer == absent { () } else { nil }
           }
         }
-        try await pair.centralEvents.first { event in
-          if case .discovered(let sighting) = event, sighting.peer == absent { () } else { nil }
-        }
-        repeating.cancel()
-        await repeating.value
       }()
       pair.central.stopScan()
     }

@@ -103,12 +103,16 @@ disconnect() {
 
 # btvirt tells scanners of an advertiser as either begins, and then no more: so advertising is switched off and, where it was on, on again.
 # LE Set Advertising Enable: Core Vol 4 Part E 7.8.9.
+# Whoever ends it does so between these two, so that nothing is left switched off.
 repeating() {
-  while :; do
+  ended=
+  trap 'ended=1' TERM
+  until [ "$ended" ]; do
     case $(hcitool -i "$1" cmd 0x08 0x000a 00) in
     *"0A 20 00"*) hcitool -i "$1" cmd 0x08 0x000a 01 >/dev/null ;;
     esac
-    $busybox usleep 700000
+    $busybox usleep 700000 &
+    [ "$ended" ] || wait $!
   done
 }
 
@@ -149,7 +153,7 @@ disconnect:*) [ $# -eq 3 ] || usage && disconnect "$2" "$3" ;;
 repeat:*)
   case $3 in
   on) start "repeat-$2" "$0" repeating "$2" ;;
-  off) end "repeat-$2" KILL ;;
+  off) end "repeat-$2" TERM ;;
   *) usage ;;
   esac
   ;;
