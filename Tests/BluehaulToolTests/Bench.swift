@@ -32,6 +32,12 @@ final class Bench: Sendable {
     _ = clock.schedule(after: time) { [air] in air.setInReach(true, of: radio) }
   }
 
+  /// Takes the device of that name out of reach, or brings it back.
+  func setInReach(_ isInReach: Bool, _ device: String) {
+    guard let radio = radios.withLock({ $0[device] }) else { return }
+    air.setInReach(isInReach, of: radio)
+  }
+
   /// Makes a file of bytes that do not repeat: a firmware image without a header.
   func file(_ name: String, size: Int, seed: UInt64 = 7) throws -> String {
     let path = "\(folder)/\(name)"
@@ -66,13 +72,13 @@ final class Bench: Sendable {
   }
 
   /// A receiver that advertises; to be stopped.
-  func receiver(_ options: String...) async -> RunningReceiver {
+  func receiver(_ options: String..., named name: String = "bench-1") async -> RunningReceiver {
     let output = MemorySink()
     let interrupts = Interrupts(exit: {})
     let place = options.contains("--into") ? [] : ["--into", "\(folder)/in"]
-    let arguments = ["receive", "--name", "bench-1"] + place + options
+    let arguments = ["receive", "--name", name] + place + options
     let run = Task { await self.run(arguments, output: output, interrupts: interrupts) }
-    await output.wait(for: options.contains("--json") ? "\"ready\"" : "receiving as bench-1")
+    await output.wait(for: options.contains("--json") ? "\"ready\"" : "receiving as \(name)")
     return RunningReceiver(run: run, interrupts: interrupts)
   }
 }

@@ -47,7 +47,7 @@ import Testing
         text.output == """
           \(record.shortID)  fw.bin to bench\\u{1B}[2J: 42 %, 425 B of 1000 B confirmed
               2027-01-15T08:01:00Z: the link was\\u{A}lost
-              go on with: bluehaul resume \(record.shortID)
+              go on with: bluehaul resume \(record.shortID) --to $'bench\\033[2J'
 
           """)
       let json = await ToolRun("status", "--json", variables: ["HOME": "/", "XDG_STATE_HOME": state])

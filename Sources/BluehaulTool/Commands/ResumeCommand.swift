@@ -25,6 +25,11 @@ struct ResumeCommand {
   static let id = Operand("ID", .text("ID"), "Which transfer", count: .optional)
   static let to = Option("to", .device, "The device, where more than one has something unfinished")
 
+  /// The command that goes on with a transfer, as a shell reads it. It always names the device: the same files may be unfinished at several.
+  static func line(_ transferID: SHA256Digest, to device: TransferManifest.Target) -> String {
+    "bluehaul resume \(transferID.shortID) \(Printable.shellOption(to.declaration.name, device.word))"
+  }
+
   private let invocation: Invocation
 
   init(_ invocation: Invocation) { self.invocation = invocation }
@@ -62,9 +67,16 @@ struct ResumeCommand {
     if records.isEmpty, let damage { throw damage }
     let id = invocation.arguments.all(Self.id).first
     let device = invocation.arguments[Self.to]
-    let meant = records.filter { record in
-      (id.map { record.transferID.hex.hasPrefix($0.lowercased()) } ?? true)
-        && (device.map { record.device.linkTarget == $0.linkTarget } ?? true)
+    var meant: [TransferRecord] = []
+    for record in records {
+      guard id.map({ record.transferID.hex.hasPrefix($0.lowercased()) }) ?? true,
+        device.map(record.device.isMeant(by:)) ?? true,
+        // The same transfer, to the same device by other words for it: the last one.
+        !meant.contains(where: {
+          $0.transferID == record.transferID && $0.device.linkTarget == record.device.linkTarget
+        })
+      else { continue }
+      meant.append(record)
     }
     if meant.isEmpty, id != nil || device != nil {
       let which = id.map { "begins with \"\($0)\"" } ?? "is for that device"
@@ -94,5 +106,12 @@ struct ResumeCommand {
         advice: "push it again: that begins anew with the file as it is now")
     }
     return found
+  }
+}
+
+extension TransferManifest.Target {
+  /// Whether a person who says `device` means this one: by what the link looks for, or by the name that stands beside an identifier.
+  fileprivate func isMeant(by device: TransferManifest.Target) -> Bool {
+    linkTarget == device.linkTarget || word == device.word || (name != nil && name == device.name)
   }
 }

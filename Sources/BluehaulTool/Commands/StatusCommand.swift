@@ -112,9 +112,14 @@ extension TransferJournal.Entry {
   }
 }
 
+extension SHA256Digest {
+  /// The beginning of a transfer's identifier with which a person names it.
+  var shortID: String { String(hex.prefix(12)) }
+}
+
 extension TransferRecord {
   /// The beginning of the identifier with which a person names it.
-  var shortID: String { String(transferID.hex.prefix(12)) }
+  var shortID: String { transferID.shortID }
 
   var deviceName: String { device.name ?? device.identifier ?? "" }
 }
@@ -139,7 +144,7 @@ extension Report {
     } else {
       lines.append("    \(updated): under way, or ended without a word")
     }
-    lines.append("    go on with: bluehaul resume \(record.shortID)")
+    lines.append("    go on with: \(ResumeCommand.line(record.transferID, to: record.device))")
     return Report(
       "unfinished", .result, lines,
       [

@@ -5,13 +5,35 @@ enum Printable {
   /// `text` without anything that moves the cursor, breaks the line or hides its order; at most `limit` characters.
   static func text(_ text: String, limit: Int = 200) -> String { SafeText.escaping(text, limit: limit) }
 
-  /// `text` as one word of a shell's command line (POSIX.1-2024, Shell Command Language 2.2).
+  /// `text` as one word of a shell's command line (POSIX.1-2024, Shell Command Language 2.2), safe to print itself: where something in it is not,
+  /// in the form of 2.2.4, which is younger than the others and is read by bash, zsh and BusyBox.
   static func shellWord(_ text: String) -> String {
     let plain = text.unicodeScalars.allSatisfy { scalar in
       scalar.isASCII
         && (scalar.properties.isAlphabetic || "0123456789/:._-+,=@%".unicodeScalars.contains(scalar))
     }
-    return plain && !text.isEmpty ? text : "'\(text.replacing("'", with: #"'\''"#))'"
+    if plain && !text.isEmpty { return text }
+    guard !text.unicodeScalars.allSatisfy(SafeText.isHarmless) else {
+      return "'\(text.replacing("'", with: #"'\''"#))'"
+    }
+    let pieces = text.unicodeScalars.map { scalar in
+      switch scalar {
+      case "'", "\\": "\\\(scalar)"
+      case _ where SafeText.isHarmless(scalar): String(scalar)
+      default: String(scalar).utf8.map(octal).joined()
+      }
+    }
+    return "$'\(pieces.joined())'"
+  }
+
+  /// An option with its value, as two words of a shell's command line, or as one where the value would be taken for an option.
+  static func shellOption(_ name: String, _ value: String) -> String {
+    "--\(name)\(value.hasPrefix("-") ? "=" : " ")\(shellWord(value))"
+  }
+
+  private static func octal(_ octet: UInt8) -> String {
+    let digits = String(octet, radix: 8)
+    return "\\" + String(repeating: "0", count: 3 - digits.count) + digits
   }
 
   /// The columns that `text` takes in a terminal: two for the wide scripts, none for marks that combine.

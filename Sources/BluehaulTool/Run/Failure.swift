@@ -11,7 +11,8 @@ struct Failure: Hashable, Sendable {
   init(code: String, message: String, advice: String?, exitCode: ExitCode) {
     self.code = code
     self.message = Printable.text(message, limit: 600)
-    self.advice = advice.map { Printable.text($0, limit: 600) }
+    // It may be a command to run, with any name and any path: half of one is of no use.
+    self.advice = advice.map { Printable.text($0, limit: 16384) }
     self.exitCode = exitCode
   }
 

@@ -78,7 +78,8 @@ struct TransferRun {
     let total = Amounts.bytes(Int(clamping: plan.manifest.totalSize))
     let stand = "\(Amounts.bytes(Int(clamping: confirmed))) of \(total) are confirmed"
     let goOn =
-      "go on with: bluehaul resume \(plan.manifest.transferID.hex.prefix(12)) --radio \(Printable.shellWord(radio.words))"
+      "go on with: \(ResumeCommand.line(plan.manifest.transferID, to: device)) "
+      + Printable.shellOption(RadioOptions.radio.declaration.name, radio.words)
     switch error.code {
     case .cancelled:
       return Failure(
@@ -96,6 +97,11 @@ extension TransferManifest.Target {
   /// Whom the link looks for: by the identifier where there is one.
   var linkTarget: DeviceTarget {
     identifier.flatMap(UUID.init(uuidString:)).map { .identifier($0) } ?? .name(name ?? identifier ?? "")
+  }
+
+  /// The text that means it on a command line.
+  var word: String {
+    if case .identifier = linkTarget { identifier ?? "" } else { name ?? identifier ?? "" }
   }
 
   /// Whom the link looks for on a radio: on one whose devices have addresses, a text of that form is one.
