@@ -2,7 +2,7 @@ public import CoreBluetooth
 internal import Dispatch
 internal import Foundation
 
-/// A scan that tells each device once.
+/// A scan that tells each device once, and again where its name or services become known later, as a scan response may bring them.
 public struct DeviceScan: Sendable {
   private let services: [String]
   private let managerOptions: [String: any Sendable]
@@ -23,16 +23,26 @@ public struct DeviceScan: Sendable {
     self.clock = clock
   }
 
+  /// How many sightings wait for somebody who does not read: as many as a manager holds for a program whose queue is busy.
+  public static let mostUnread = 4096
+
   /// The devices in reach until `time` has passed, or until nobody listens any more.
   ///
-  /// Throws `radioUnavailable` where the adapter cannot be used.
-  public func sightings(for time: Duration) -> AsyncThrowingStream<DeviceSighting, any Error> {
-    AsyncThrowingStream { continuation in
-      let scanner = Scanner(services: services, continuation: continuation)
+  /// Memory is bounded whatever advertises: of a scan that comes across more than 4096 devices, as where one changes its address for ever, devices may be
+  /// told as new more than once. While ``mostUnread`` sightings wait to be read, further ones are left out, and told of if the device shows
+  /// again with something new.
+  ///
+  /// - Parameter onOmission: called once, before the stream ends, with how many sightings were left out, if any were.
+  /// - Throws: `radioUnavailable` where the adapter cannot be used.
+  public func sightings(
+    for time: Duration, onOmission: @escaping @Sendable (_ count: Int) -> Void = { _ in }
+  ) -> AsyncThrowingStream<DeviceSighting, any Error> {
+    AsyncThrowingStream(bufferingPolicy: .bufferingOldest(Self.mostUnread)) { continuation in
+      let scanner = Scanner(services: services, continuation: continuation, onOmission: onOmission)
       // Time begins once the manager is there: simulated time would pass it by.
       clock.async(on: scanner.queue) { [managerOptions, clock] in
         scanner.start(managerOptions)
-        let timer = clock.schedule(after: time) { continuation.finish() }
+        let timer = clock.schedule(after: time) { clock.async(on: scanner.queue) { scanner.finish() } }
         continuation.onTermination = { _ in
           timer.cancel()
           clock.async(on: scanner.queue) { scanner.stop() }
@@ -48,19 +58,32 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
   let queue = DispatchQueue(label: "BulkTransfer.scan")
   private let services: [String]
   private let continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation
+  private let onOmission: @Sendable (Int) -> Void
   private var manager: CBCentralManager?
-  private var seen: Set<UUID> = []
+  private var log = SightingLog()
+  private var omitted = 0
   private var hasScanned = false
 
-  init(services: [String], continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation) {
+  init(
+    services: [String], continuation: AsyncThrowingStream<DeviceSighting, any Error>.Continuation,
+    onOmission: @escaping @Sendable (Int) -> Void
+  ) {
     self.services = services
     self.continuation = continuation
+    self.onOmission = onOmission
   }
 
   func start(_ options: [String: any Sendable]) {
     var options: [String: Any] = options
     options[CBCentralManagerOptionShowPowerAlertKey] = false
     manager = CBCentralManager(delegate: self, queue: queue, options: options)
+  }
+
+  /// Ends the stream: with an error, or because the time is over.
+  func finish(throwing error: TransferError? = nil) {
+    if omitted > 0 { onOmission(omitted) }
+    omitted = 0
+    continuation.finish(throwing: error)
   }
 
   func stop() {
@@ -77,7 +100,7 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
     guard let why = central.state.unusable, why.lasts else { return }
     // An adapter that was there may come back, as it does where its daemon is restarted; the scan's time is limited all the same.
     if hasScanned, !why.isFinal { return }
-    continuation.finish(
+    finish(
       throwing: TransferError(
         .radioUnavailable, why.words, advice: "switch it on, or choose another", remedy: .chooseRadio))
   }
@@ -86,8 +109,10 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
     _ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any],
     rssi RSSI: NSNumber
   ) {
-    guard seen.insert(peripheral.identifier).inserted else { return }
-    continuation.yield(DeviceSighting(peripheral, advertisementData, RSSI))
+    guard let sighting = log.take(DeviceSighting(peripheral, advertisementData, RSSI)) else { return }
+    guard case .dropped = continuation.yield(sighting) else { return }
+    log.takeBack()
+    omitted += 1
   }
 }
 

@@ -49,6 +49,8 @@ public struct DeviceSighting: Hashable, Sendable {
   public var isConnected: Bool
   /// The services in its advertisement, as `CBUUID.uuidString` gives them.
   public var services: [String]
+  /// Whether the same scan has told of the device before, and tells it again with all that is known because that is more now.
+  public var isUpdate = false
 
   /// Makes a sighting.
   public init(
