@@ -51,7 +51,7 @@ public struct SurveyOperation: Sendable {
     }
     let outcome: Result<DeviceSurvey, TransferError> = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        driver.begin(continuation) { start in
+        driver.begin({ continuation.resume(returning: $0) }) { start in
           do { try await connection.withPeripheral(start) } catch { driver.linkEnded() }
         }
       }
@@ -76,7 +76,7 @@ public struct SurveyOperation: Sendable {
 
 /// Asks a peripheral for everything, level by level, and counts the answers that are outstanding.
 // Sendable: what changes is used on `queue` only.
-private final class SurveyDriver: @unchecked Sendable {
+final class SurveyDriver: @unchecked Sendable {
   typealias Outcome = Result<DeviceSurvey, TransferError>
 
   /// Attributes of which a device has more are not asked for: a table holds 65535 handles.
@@ -90,7 +90,10 @@ private final class SurveyDriver: @unchecked Sendable {
   private var outstanding = 0
   private var asked = 0
   private var failures: [ObjectIdentifier: String] = [:]
-  private var continuation: CheckedContinuation<Outcome, Never>?
+  /// Takes the outcome; nil before the survey begins and after it has ended.
+  private var finish: (@Sendable (Outcome) -> Void)?
+  /// What the survey has come to, which may be so before it begins: its task was cancelled, or the link is gone.
+  private var outcome: Outcome?
   private var timer: QueueTimer?
   private var due = Duration.zero
 
@@ -102,12 +105,19 @@ private final class SurveyDriver: @unchecked Sendable {
     timer = QueueTimer(clock: clock, queue: queue) { [weak self] in self?.timePassed() }
   }
 
-  /// Begins; `use` runs a block with the peripheral on the queue.
+  /// Begins, once.
+  ///
+  /// - Parameters:
+  ///   - finish: called once, on the queue.
+  ///   - use: runs a block with the peripheral on the queue.
   func begin(
-    _ continuation: CheckedContinuation<Outcome, Never>,
+    _ finish: @escaping @Sendable (Outcome) -> Void,
     _ use: @escaping @Sendable (@escaping @Sendable (CBPeripheral) -> Void) async -> Void
   ) {
-    clock.async(on: queue) { self.continuation = continuation }
+    clock.async(on: queue) {
+      if let outcome = self.outcome { return finish(outcome) }
+      self.finish = finish
+    }
     clock.beginActivity()
     Task {
       await use { self.start($0) }
@@ -160,7 +170,7 @@ private final class SurveyDriver: @unchecked Sendable {
   }
 
   private func ask(_ request: () -> Void) {
-    guard continuation != nil, asked < Self.most else { return }
+    guard finish != nil, asked < Self.most else { return }
     asked += 1
     outstanding += 1
     due = clock.now + stepLimit
@@ -175,7 +185,7 @@ private final class SurveyDriver: @unchecked Sendable {
   }
 
   private func timePassed() {
-    guard continuation != nil else { return }
+    guard finish != nil else { return }
     guard clock.now >= due else { return timer?.set(to: due) ?? () }
     end(
       .failure(
@@ -183,9 +193,11 @@ private final class SurveyDriver: @unchecked Sendable {
   }
 
   private func end(_ outcome: Outcome) {
+    guard self.outcome == nil else { return }
+    self.outcome = outcome
     timer?.cancel()
-    continuation?.resume(returning: outcome)
-    continuation = nil
+    finish?(outcome)
+    finish = nil
   }
 
   private func survey(_ peripheral: CBPeripheral) -> DeviceSurvey {

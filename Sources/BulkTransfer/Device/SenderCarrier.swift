@@ -1,6 +1,10 @@
 internal import Foundation
 
 /// What moves a sender session's bytes; lives on the queue of its Core Bluetooth manager.
+///
+/// From within ``send(control:)`` and ``pump(_:)`` it may tell ``SenderCarrierEvent/control(_:)`` and ``SenderCarrierEvent/ready``, and never
+/// ``SenderCarrierEvent/lost(_:)``: what a session wants is carried out one action after the other, and the end of its carrier would take
+/// those that are left with it, such as that everything was verified. An end that shows in such a call is told in a later turn of the queue.
 protocol SenderCarrier: AnyObject {
   /// Which one it is.
   var kind: CarrierKind { get }
