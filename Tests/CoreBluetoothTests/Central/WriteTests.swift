@@ -2,7 +2,9 @@ import CoreBluetooth
 import Radio
 import Locking
 import Synchronization
+import TestSupport
 import Testing
+import VirtualRadio
 
 @Suite(.timeLimit(.minutes(30))) struct WriteTests {
   @Test func limitsFollowTheLink() async throws {
@@ -136,9 +138,9 @@ import Testing
 
   /// When the radio says that it is ready.
   enum Signal: CaseIterable, Sendable {
-    /// While the write that fills the queue is still running.
+    /// While a write is still running, mostly the one that fills the queue.
     case insideTheWrite
-    /// On another thread, as soon as the queue is full.
+    /// On another thread, mostly as soon as the queue is full.
     case onAnotherThread
     /// As on another thread, but twice.
     case twice
@@ -146,30 +148,74 @@ import Testing
     case spuriously
   }
 
+  /// What a random radio does: how much room it makes, and when it says so.
+  private struct Moments: Sendable {
+    struct Refill: Sendable {
+      /// Writes that it makes room for.
+      let room: Int
+      /// How long the other thread dawdles before there is room, before it says so, and before it says so again, in turns of a loop.
+      let turns: [Int]
+    }
+
+    private var random: SeededGenerator
+    /// Room that there is or that was promised.
+    private var left: Int
+    /// How many writes before the queue is full the next refill begins.
+    private var lead = 0
+
+    init(seed: UInt64, room: Int) {
+      random = SeededGenerator(seed: seed)
+      left = room
+    }
+
+    /// A write was taken; returns the refill that begins with it, and whether the radio says that it is ready without a reason.
+    mutating func wrote() -> (refill: Refill?, isSpurious: Bool) {
+      left -= 1
+      let isSpurious = Int.random(in: 0..<3, using: &random) == 0
+      guard left <= lead else { return (nil, isSpurious) }
+      let refill = Refill(
+        room: .random(in: 1...16, using: &random),
+        turns: (0..<3).map { _ in Bool.random(using: &random) ? 0 : .random(in: 0...2000, using: &random) })
+      left += refill.room
+      lead = Bool.random(using: &random) ? 0 : .random(in: 0...3, using: &random)
+      return (refill, isSpurious)
+    }
+  }
+
+  private static func dawdle(_ turns: Int) {
+    let counter = Atomic<Int>(0)
+    for _ in 0..<turns { counter.add(1, ordering: .relaxed) }
+  }
+
   /// A program that writes while it can and goes on in the callback never waits for ever, and sends nothing twice.
   @Test(arguments: QueueKind.allCases, Signal.allCases)
   func neverStalls(kind: QueueKind, signal: Signal) async throws {
     let rig = try await CentralRig(kind)
     let (peripheral, objects) = try await rig.explored()
-    let total = 5000
+    let total = Sweep.count(20_000)
+    let seed = UInt64.random(in: .min ... .max)
     let room = 7
     let radio = DispatchQueue(label: "radio")
     rig.central.setRoom(room)
-    let writes = Atomic<Int>(0)
+    let moments = PosixMutex(Moments(seed: seed, room: room))
     rig.central.setScript { central, command in
       guard case .write = command else { return }
-      let count = writes.add(1, ordering: .sequentiallyConsistent).newValue
-      if signal == .spuriously, count % 3 == 0 { central.post(.readyToWrite(rig.peer)) }
-      guard count % room == 0 else { return }
+      let (refill, isSpurious) = moments.withLock { $0.wrote() }
+      if signal == .spuriously, isSpurious { central.post(.readyToWrite(rig.peer)) }
+      guard let refill else { return }
       switch signal {
       case .insideTheWrite, .spuriously:
-        central.setRoom(room)
+        central.addRoom(refill.room)
         central.post(.readyToWrite(rig.peer))
       case .onAnotherThread, .twice:
         radio.async {
-          central.setRoom(room)
+          Self.dawdle(refill.turns[0])
+          central.addRoom(refill.room)
+          Self.dawdle(refill.turns[1])
           central.post(.readyToWrite(rig.peer))
-          if signal == .twice { central.post(.readyToWrite(rig.peer)) }
+          guard signal == .twice else { return }
+          Self.dawdle(refill.turns[2])
+          central.post(.readyToWrite(rig.peer))
         }
       }
     }
@@ -179,7 +225,8 @@ import Testing
       next.withLock { next in
         while next < total, peripheral.canSendWriteWithoutResponse {
           peripheral.writeValue(
-            Data([UInt8(next & 0xFF), UInt8(next >> 8)]), for: data, type: .withoutResponse)
+            Data((0..<4).map { UInt8(truncatingIfNeeded: next >> ($0 * 8)) }), for: data,
+            type: .withoutResponse)
           next += 1
         }
         if next == total { finish.finish() }
@@ -187,12 +234,19 @@ import Testing
     }
     rig.recorder.react { line in if line == "ready" { pump() } }
     rig.queue.queue.async(execute: pump)
+    // A stall says its seed before the suite's time is over.
+    let net = DispatchWorkItem { finish.finish() }
+    DispatchQueue.global().asyncAfter(deadline: .now() + 600, execute: net)
     for await _ in finished {}
+    net.cancel()
+    let count = next.withLock { $0 }
+    #expect(count == total, "stalled after \(count) writes, seed \(seed)")
     let numbers = rig.central.commands.compactMap { command -> Int? in
-      if case .write(let value, _) = command { Int(value[0]) | Int(value[1]) << 8 } else { nil }
+      guard case .write(let value, _) = command else { return nil }
+      return value.reversed().reduce(0) { $0 << 8 | Int($1) }
     }
-    #expect(numbers == Array(0..<total))
-    #expect(rig.recorder.watch.isClean)
-    #expect(!rig.log.all.contains { $0.contains("no room") })
+    #expect(numbers.elementsEqual(0..<total), "seed \(seed)")
+    #expect(rig.recorder.watch.isClean, "seed \(seed)")
+    #expect(!rig.log.all.contains { $0.contains("no room") }, "seed \(seed)")
   }
 }

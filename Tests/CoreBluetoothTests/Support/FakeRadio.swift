@@ -98,6 +98,9 @@ final class FakeCentral: CentralRadio {
   /// How many more writes without response are taken.
   func setRoom(_ room: Int) { state.withLock { $0.room = room } }
 
+  /// Makes room for that many writes without response more.
+  func addRoom(_ room: Int) { state.withLock { $0.room += room } }
+
   func setKnown(_ known: [KnownPeer], connected: [KnownPeer] = []) {
     state.withLock {
       $0.known = known
