@@ -50,34 +50,56 @@ public protocol PeripheralRadio: AnyObject, Sendable {
 }
 
 /// How prompt a link should be, at the cost of energy.
+///
+/// What interval each of them comes to is the radio's choice, and the central has the last word (Core Vol 3 Part A 4.20, Connection Parameter
+/// Update).
 public enum LinkLatency: Hashable, Sendable {
-  case low, medium, high
+  /// Prompt: the shortest intervals.
+  case low
+  /// Between the two.
+  case medium
+  /// Sparing: long intervals, and connection events that are skipped.
+  case high
 }
 
 /// Names a service of a local client; chosen by the caller, unique in it.
 public struct LocalServiceID: Hashable, Sendable {
+  /// The number; it says nothing of handles.
   public var rawValue: UInt64
+
+  /// Wraps a number.
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
 }
 
 /// Names a characteristic of a local client; chosen by the caller, unique in it.
 public struct LocalCharacteristicID: Hashable, Sendable {
+  /// The number; it says nothing of handles.
   public var rawValue: UInt64
+
+  /// Wraps a number.
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// Numbers a request that a central has sent; chosen by the radio.
+/// Numbers a request that a central has sent; chosen by the radio, unique in its client while the request waits for an answer.
 public struct ServerRequestID: Hashable, Sendable {
+  /// The number.
   public var rawValue: UInt64
+
+  /// Wraps a number.
   public init(_ rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// A service to publish.
+/// A service to publish (Core Vol 3 Part G 3.1).
 public struct LocalService: Hashable, Sendable {
+  /// By which it is removed, and included by others.
   public var id: LocalServiceID
+  /// Its type; several services may have the same.
   public var uuid: BluetoothUUID
+  /// Whether it can be found by itself; a secondary service is there to be included.
   public var isPrimary: Bool
+  /// Services of the same client that were added before, in the order of their Include declarations.
   public var includedServices: [LocalServiceID]
+  /// In the order of their declarations.
   public var characteristics: [LocalCharacteristic]
 
   /// Describes a service.
@@ -95,13 +117,17 @@ public struct LocalService: Hashable, Sendable {
 
 /// A characteristic to publish. Client configuration and extended properties descriptors are made by the radio.
 public struct LocalCharacteristic: Hashable, Sendable {
+  /// Which the client is told with each access.
   public var id: LocalCharacteristicID
+  /// Its type; several characteristics of a service may have the same.
   public var uuid: BluetoothUUID
+  /// What centrals are told that it can do (Core Vol 3 Part G 3.3.1.1).
   public var properties: GATTProperties
+  /// What they may do with its value.
   public var permissions: GATTPermissions
   /// Subscribing needs an encrypted link.
   public var notifyRequiresEncryption: Bool
-  /// Served by the radio itself where not nil; else each access asks the client.
+  /// At most 512 octets; served by the radio itself where not nil; else each access asks the client.
   public var staticValue: Data?
   /// Descriptors with their values, served by the radio.
   public var descriptors: [LocalDescriptor]
@@ -123,7 +149,9 @@ public struct LocalCharacteristic: Hashable, Sendable {
 
 /// A descriptor to publish.
 public struct LocalDescriptor: Hashable, Sendable {
+  /// Its type, such as 2901, Characteristic User Description.
   public var uuid: BluetoothUUID
+  /// As it is read, at most 512 octets; centrals cannot change it.
   public var value: Data
 
   /// Describes a descriptor.
@@ -135,19 +163,29 @@ public struct LocalDescriptor: Hashable, Sendable {
 
 /// Who may access a local attribute; without a bit the radio answers "not permitted" itself.
 public struct GATTPermissions: OptionSet, Hashable, Sendable {
+  /// The bits; they do not go on the air.
   public var rawValue: UInt8
+
+  /// Takes bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+  /// Reads, over any link.
   public static let read = Self(rawValue: 0x01)
+  /// Writes with and without response, over any link.
   public static let write = Self(rawValue: 0x02)
+  /// Reads over an encrypted link; over another one the answer is "insufficient encryption" or "insufficient authentication".
   public static let readEncrypted = Self(rawValue: 0x04)
+  /// Writes over an encrypted link, as with ``readEncrypted``.
   public static let writeEncrypted = Self(rawValue: 0x08)
 }
 
 /// One write of a batch.
 public struct ServerWrite: Hashable, Sendable {
+  /// What is written.
   public var characteristic: LocalCharacteristicID
+  /// Where in the value, in octets; 0 but for parts of a long write.
   public var offset: Int
+  /// The octets, at most 512.
   public var value: Data
 
   /// Makes a write.
@@ -162,7 +200,9 @@ public struct ServerWrite: Hashable, Sendable {
 public enum PeripheralEvent: Sendable {
   /// The adapter's state; when it leaves `poweredOn`, links are gone; below `poweredOff` services are withdrawn as well.
   case adapterStateChanged(AdapterState)
+  /// The answer to ``PeripheralRadio/addService(_:)``.
   case serviceAdded(LocalServiceID, Result<Void, RadioError>)
+  /// The answer to ``PeripheralRadio/startAdvertising(_:)``.
   case advertisingStarted(Result<Void, RadioError>)
   /// A central reads, from `offset` on; answer with `respond(toRead:with:)`.
   case read(ServerRequestID, central: PeerID, LocalCharacteristicID, offset: Int)
@@ -170,11 +210,15 @@ public enum PeripheralEvent: Sendable {
   ///
   /// A radio whose host joins parts that follow each other delivers them joined. `needsResponse` is false for write commands.
   case write(ServerRequestID, central: PeerID, [ServerWrite], needsResponse: Bool)
+  /// A central wants notifications or indications of the characteristic.
   case subscribed(central: PeerID, LocalCharacteristicID)
-  /// Also posted for each subscription of a central whose link ends.
+  /// It wants them no more. Also posted for each subscription of a central whose link ends.
   case unsubscribed(central: PeerID, LocalCharacteristicID)
+  /// There is room after ``PeripheralRadio/notify(_:of:to:)`` has returned false.
   case readyToNotify
+  /// The answer to ``PeripheralRadio/publishChannel(requiresEncryption:)``, with the PSM that the radio has chosen.
   case channelPublished(Result<PSM, RadioError>)
+  /// The answer to ``PeripheralRadio/unpublishChannel(_:)``.
   case channelUnpublished(PSM, Result<Void, RadioError>)
   /// A central has opened a channel to a published PSM.
   case channelOpened(central: PeerID, PSM, any RadioChannel)
