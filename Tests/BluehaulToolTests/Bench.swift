@@ -45,6 +45,12 @@ final class Bench: Sendable {
     return path
   }
 
+  /// Makes bytes in which there is nothing to be found: they do not shrink.
+  static func noise(_ count: Int, seed: UInt64 = 7) -> Data {
+    var random = SeededGenerator(seed: seed)
+    return Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &random) })
+  }
+
   func contents(_ path: String) throws -> Data { try Data(contentsOf: URL(filePath: "\(folder)/\(path)")) }
 
   func names(in path: String) throws -> [String] {
@@ -52,14 +58,12 @@ final class Bench: Sendable {
       .sorted()
   }
 
-  func run(
-    _ arguments: String..., output: MemorySink? = nil, interrupts: Interrupts = Interrupts(exit: {})
-  ) async -> ToolRun {
-    await run(arguments, output: output, interrupts: interrupts)
-  }
+  func run(_ arguments: String...) async -> ToolRun { await run(arguments) }
 
+  /// - Parameter moment: something to be done in the course of what is sent.
   func run(
-    _ arguments: [String], output: MemorySink? = nil, interrupts: Interrupts = Interrupts(exit: {})
+    _ arguments: [String], output: MemorySink? = nil, interrupts: Interrupts = Interrupts(exit: {}),
+    at moment: SendingMoment? = nil
   ) async -> ToolRun {
     await ToolRun(
       arguments, variables: ["XDG_STATE_HOME": "\(folder)/state", "COREBLUETOOTH_RADIO": "virtual:bench"],
@@ -67,8 +71,16 @@ final class Bench: Sendable {
     ) { [self] request in
       let radio = air.makeRadio(name: request.name)
       radios.withLock { $0[request.name] = radio }
+      if let moment { return SendingRadio(radio, moment: moment) }
       return radio
     }
+  }
+
+  /// Runs the tool, and does once what Ctrl-C does: when so many octets were sent.
+  func run(_ arguments: [String], interruptedAt octets: Int) async -> ToolRun {
+    let interrupts = Interrupts(exit: {})
+    return await run(
+      arguments, interrupts: interrupts, at: SendingMoment(octets: octets) { interrupts.raise() })
   }
 
   /// A receiver that advertises; to be stopped.

@@ -86,8 +86,7 @@ extension WholeRuns {
     @Test("what does not shrink travels as it is")
     func noise() async throws {
       let bench = try Bench()
-      var random = SystemRandomNumberGenerator()
-      let bytes = Data((0..<100_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+      let bytes = Bench.noise(100_000)
       let file = "\(bench.folder)/noise.bin"
       try bytes.write(to: URL(filePath: file))
       let receiver = await bench.receiver("--if-exists", "replace")
@@ -162,17 +161,13 @@ extension WholeRuns {
       let bench = try Bench()
       let old = try bench.file("old.bin", size: 400_000)
       // The second half is new: it takes a while.
-      let noise = Data((0..<200_000).map { _ in UInt8.random(in: 0...255) })
+      let noise = Bench.noise(200_000)
       let new = "\(bench.folder)/new.bin"
       try (try bench.contents("old.bin").prefix(200_000) + noise).write(to: URL(filePath: new))
       let receiver = await bench.receiver()
       #expect(await bench.run("push", old, "--to", "bench-1").code == .success)
-      let interrupts = Interrupts(exit: {})
-      let output = MemorySink { text in
-        if text.contains(/"confirmed":[1-9]/), !interrupts.happened { interrupts.raise() }
-      }
       let push = await bench.run(
-        "push", "--json", new, "--to", "bench-1", "--base", old, output: output, interrupts: interrupts)
+        ["push", "--json", new, "--to", "bench-1", "--base", old], interruptedAt: 100_000)
       #expect(push.code == .interrupted)
       let again = await bench.run("resume", "--json")
       #expect(again.code == .success, "\(again.errors)")
@@ -188,7 +183,7 @@ extension WholeRuns {
     func resumedWithOptions(options: [String]) async throws {
       let bench = try Bench()
       let old = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ $0 >> 9) })
-      let noise = Data((0..<200_000).map { _ in UInt8.random(in: 0...255) })
+      let noise = Bench.noise(200_000)
       let new = old.prefix(200_000) + noise
       var files: [String] = []
       for (name, image) in [("old.hex", old), ("new.hex", new)] {
@@ -199,13 +194,8 @@ extension WholeRuns {
       let receiver = await bench.receiver()
       let first = await bench.run(["push", files[0], "--to", "bench-1"] + options)
       #expect(first.code == .success, "\(first.errors)")
-      let interrupts = Interrupts(exit: {})
-      let output = MemorySink { text in
-        if text.contains(/"confirmed":[1-9]/), !interrupts.happened { interrupts.raise() }
-      }
       let push = await bench.run(
-        ["push", "--json", files[1], "--to", "bench-1", "--base", files[0]] + options, output: output,
-        interrupts: interrupts)
+        ["push", "--json", files[1], "--to", "bench-1", "--base", files[0]] + options, interruptedAt: 100_000)
       #expect(push.code == .interrupted)
       let again = await bench.run("resume", "--json")
       #expect(again.code == .success, "\(again.errors)")
@@ -240,13 +230,8 @@ extension WholeRuns {
       let bench = try Bench()
       let file = try bench.file("fw.bin", size: 200_000)
       let receiver = await bench.receiver()
-      let interrupts = Interrupts(exit: {})
-      let output = MemorySink { text in
-        if text.contains("\"event\":\"carrier\""), !interrupts.happened { interrupts.raise() }
-      }
       let push = await bench.run(
-        "push", "--json", file, "--to", "bench-1", "--compress", "never", output: output,
-        interrupts: interrupts)
+        ["push", "--json", file, "--to", "bench-1", "--compress", "never"], interruptedAt: 20_000)
       #expect(push.code == .interrupted)
       let again = await bench.run("resume", "--json")
       #expect(again.code == .success, "\(again.errors)")

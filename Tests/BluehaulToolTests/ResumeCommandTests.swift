@@ -10,12 +10,7 @@ extension WholeRuns {
       let bench = try Bench()
       let file = try bench.file("fw.bin", size: 4 << 20)
       let receiver = await bench.receiver()
-      let interrupts = Interrupts(exit: {})
-      let output = MemorySink { text in
-        if text.contains(/"percent":[7-9],/), !interrupts.happened { interrupts.raise() }
-      }
-      let push = await bench.run(
-        "push", "--json", file, "--to", "bench-1", output: output, interrupts: interrupts)
+      let push = await bench.run(["push", "--json", file, "--to", "bench-1"], interruptedAt: 300_000)
       #expect(push.code == .interrupted)
       let advice = try #require(push.errors.split(separator: "\n").last)
       #expect(push.errors.hasPrefix("bluehaul: interrupted; "))
@@ -198,12 +193,7 @@ extension WholeRuns {
       }
       let receiver = await bench.receiver()
       for file in files {
-        let interrupts = Interrupts(exit: {})
-        let output = MemorySink { text in
-          if text.contains("\"percent\":5"), !interrupts.happened { interrupts.raise() }
-        }
-        let push = await bench.run(
-          "push", "--json", file, "--to", "bench-1", output: output, interrupts: interrupts)
+        let push = await bench.run(["push", "--json", file, "--to", "bench-1"], interruptedAt: 150_000)
         #expect(push.code == .interrupted)
       }
       let push = await bench.run(["push", "--json", "--restart", "--to", "bench-1"] + files)

@@ -1,7 +1,5 @@
 import BulkTransfer
 import Foundation
-import Locking
-import Radio
 import Testing
 import VirtualRadio
 
@@ -75,17 +73,9 @@ extension WholeRuns {
       let bench = try Bench(link: try LinkParameters(parsing: "timeout=32000"))
       let file = try bench.file("fw.bin", size: 2 << 20)
       let receiver = await bench.receiver("--timeout", "3s", "--json", "--verbose")
-      let isAway = PosixMutex(false)
-      let output = MemorySink { [weak bench] text in
-        guard let bench, text.contains(/"percent":[7-9],/) else { return }
-        let isFirst = isAway.withLock { isAway in
-          defer { isAway = true }
-          return !isAway
-        }
-        if isFirst { bench.takeAwaySender(for: .seconds(20)) }
-      }
+      let away = SendingMoment(octets: 150_000) { [weak bench] in bench?.takeAwaySender(for: .seconds(20)) }
       let push = await bench.run(
-        "push", "--json", file, "--to", "bench-1", "--via", via, "--timeout", "60s", output: output)
+        ["push", "--json", file, "--to", "bench-1", "--via", via, "--timeout", "60s"], at: away)
       #expect(push.code == .success, "\(push.errors)")
       let lines = await receiver.stop().lines
       // Once for the silence, once for the end.
@@ -93,17 +83,18 @@ extension WholeRuns {
       #expect(lines.count { $0.contains("\"event\":\"left\"") } == 1)
     }
 
-    @Test("an interrupted demo says so", arguments: ["\"event\":\"demo\"", "\"percent\":5"])
+    @Test("an interrupted demo says so", arguments: ["\"event\":\"demo\"", "\"percent\":1"])
     func interruptedDemo(moment: String) async throws {
       let bench = try Bench()
-      let file = try bench.file("fw.bin", size: 400_000)
+      let file = try bench.file("fw.bin", size: 2 << 20)
       let interrupts = Interrupts(exit: {})
       let output = MemorySink { text in
         if text.contains(moment), !interrupts.happened { interrupts.raise() }
       }
-      // In simulated time it could be over before anybody reads of it; this link takes most of a minute.
+      // In simulated time it could be over before anybody reads of it; on this link minutes remain.
       let demo = await bench.run(
-        "demo", file, "--clock", "real", "--link", "phy=S8", "--json", output: output, interrupts: interrupts)
+        ["demo", file, "--clock", "real", "--link", "phy=S8", "--json"],
+        output: output, interrupts: interrupts)
       #expect(demo.code == .interrupted, "\(demo.errors)")
     }
 

@@ -36,8 +36,14 @@ public enum Bluehaul {
       arguments[GlobalOptions.quiet] ? .quiet : arguments[GlobalOptions.verbose] ? .verbose : .normal
     let printer = printer(in: environment, json: arguments[GlobalOptions.json], verbosity)
     let invocation = Invocation(arguments: arguments, environment: environment, printer: printer)
-    let work = Task { try await path.command.run?(invocation) }
+    // It begins once an interrupt reaches it.
+    let (beginning, begin) = AsyncStream.makeStream(of: Never.self)
+    let work = Task {
+      for await _ in beginning {}
+      try await path.command.run?(invocation)
+    }
     interrupts.onFirst { work.cancel() }
+    begin.finish()
     switch await work.result {
     case .success:
       printer.finish()
