@@ -3,7 +3,7 @@ import Foundation
 import RealStack
 import Testing
 
-/// What interrupts a push at 40 %, and how it goes on: each way ends with a file that is verified, and begins again where the receiver stood.
+/// What interrupts a push in its first part, and how it goes on: each way ends with a file that is verified, and begins again where the receiver stood.
 @Suite(
   "Interruptions of a push on bluetoothd", .serialized, .timeLimit(.minutes(30)),
   .enabled(if: Guest.isHere, Comment(rawValue: Guest.elsewhere)))
@@ -78,7 +78,7 @@ struct ToolInterruptionTests {
     try await ToolBench.use(size: Self.size) { bench in
       let receiver = try await receiver(bench)
       let push = try push(bench, via: carrier)
-      let confirmed = try await push.confirmed(percent: 40)
+      let confirmed = try await push.confirmed(percent: 15)
       // It does not get done meanwhile, however slow the machine is.
       push.send(signal: SIGSTOP)
       try await interruption.happen()
@@ -93,7 +93,7 @@ struct ToolInterruptionTests {
     try await ToolBench.use(size: Self.size) { bench in
       let killed = try await receiver(bench)
       let push = try push(bench, via: carrier)
-      let confirmed = try await push.confirmed(percent: 40)
+      let confirmed = try await push.confirmed(percent: 15)
       killed.send(signal: SIGKILL)
       #expect(await killed.ending() == .signal(SIGKILL))
       #expect(bench.received() == nil)
@@ -110,7 +110,7 @@ struct ToolInterruptionTests {
     try await ToolBench.use(size: Self.size) { bench in
       let receiver = try await receiver(bench)
       let push = try push(bench, via: carrier)
-      let confirmed = try await push.confirmed(percent: 40)
+      let confirmed = try await push.confirmed(percent: 15)
       push.send(signal: SIGKILL)
       #expect(await push.ending() == .signal(SIGKILL))
       #expect(bench.received() == nil)
@@ -125,7 +125,7 @@ struct ToolInterruptionTests {
     try await ToolBench.use(size: Self.size) { bench in
       let receiver = try await receiver(bench)
       let push = try bench.push("--via", carrier, "--timeout", "5s", "--attempts", "1")
-      let confirmed = try await push.confirmed(percent: 40)
+      let confirmed = try await push.confirmed(percent: 15)
       push.send(signal: SIGSTOP)
       try await Guest.takeDown("hci1")
       push.send(signal: SIGCONT)
