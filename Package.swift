@@ -93,7 +93,9 @@ for name in [
 
     // Sockets and other descriptors on a queue: epoll(7).
     .target(name: "Readiness", dependencies: ["CLinux", "Locking"], swiftSettings: settings),
-    .testTarget(name: "ReadinessTests", dependencies: ["Readiness", "Locking"], swiftSettings: settings),
+    .testTarget(
+      name: "ReadinessTests", dependencies: ["Readiness", "Locking", "BlockingTests"], swiftSettings: settings
+    ),
 
     // libdbus-1 as Swift, for any use of D-Bus.
     .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
@@ -128,7 +130,9 @@ for name in [
       swiftSettings: settings),
     .testTarget(
       name: "VirtualRadioTests",
-      dependencies: ["VirtualRadio", "Radio", "Readiness", "Locking", "TestSupport"],
+      dependencies: [
+        "VirtualRadio", "Radio", "Readiness", "Locking", "BlockingTests", "ChildProcess", "TestSupport",
+      ],
       swiftSettings: settings),
 
     // What every radio must do; each radio is one argument of the suite.
@@ -145,7 +149,7 @@ for name in [
       swiftSettings: settings),
     .testTarget(
       name: "CoreBluetoothTests",
-      dependencies: ["CoreBluetooth", "Radio", "VirtualRadio", "Locking", "TestSupport"],
+      dependencies: ["CoreBluetooth", "Radio", "VirtualRadio", "Locking", "ChildProcess", "TestSupport"],
       exclude: ["Surface/symbols.txt"], swiftSettings: settings),
 
     // The tool: a library of commands, so that tests reach them, and the executable.

@@ -1,3 +1,4 @@
+import BlockingTests
 import Dispatch
 import Foundation
 import Glibc
@@ -6,7 +7,7 @@ import Testing
 
 @testable import Readiness
 
-@Suite("Readiness of descriptors", .timeLimit(.minutes(30))) struct ReadinessTests {
+@Suite("Readiness of descriptors", .blocking, .timeLimit(.minutes(30))) struct ReadinessTests {
   /// A connected pair; what is left of it is closed at its end.
   private final class Pair: Sendable {
     let near: Int32

@@ -1,3 +1,4 @@
+import ChildProcess
 import Foundation
 import TestSupport
 
@@ -76,20 +77,20 @@ extension SymbolGraph {
   }()
 
   /// Reads the graphs of the module: its own symbols, and those with which it extends another module.
-  static func read() throws -> [SymbolGraph] {
+  static func read() async throws -> [SymbolGraph] {
     guard let tool, let target else { throw Failure(words: obstacle ?? "") }
     let files = FileManager.default
     let folder = TemporaryFolder()
     let output = URL(filePath: folder.path)
     defer { withExtendedLifetime(folder) {} }
+    let flags = try await systemFlags()
     let maps = try moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
-    let (status, _, errors) = try run(
-      tool,
+    _ = try await run(
+      tool.path,
       [
         "-module-name", "CoreBluetooth", "-I", modules.path, "-target", target, "-output-dir", output.path,
         "-minimum-access-level", "public", "-include-spi-symbols", "-skip-synthesized-members",
-      ] + maps + systemFlags().flatMap { ["-Xcc", $0] })
-    guard status == 0 else { throw Failure(words: errors) }
+      ] + maps + flags.flatMap { ["-Xcc", $0] })
     return try files.contentsOfDirectory(at: output, includingPropertiesForKeys: nil)
       .sorted { $0.path < $1.path }
       .map { try JSONDecoder().decode(SymbolGraph.self, from: Data(contentsOf: $0)) }
@@ -108,33 +109,24 @@ extension SymbolGraph {
   }
 
   /// Where the headers of the system libraries are, by pkg-config, as the build asks for them.
-  private static func systemFlags() throws -> [String] {
+  private static func systemFlags() async throws -> [String] {
     let manifest = try String(
       contentsOf: SurfaceTable.root.appending(path: "Package.swift"), encoding: .utf8)
-    let names = manifest.matches(of: /pkgConfig: "([^"]+)"/).map { String($0.output.1) }
-    return try names.flatMap { name in
-      let (_, output, _) = try run(URL(filePath: "/usr/bin/env"), ["pkg-config", "--cflags-only-I", name])
-      return output.split(whereSeparator: \.isWhitespace).map(String.init)
+    var flags: [String] = []
+    for match in manifest.matches(of: /pkgConfig: "([^"]+)"/) {
+      let lines = try await run("/usr/bin/env", ["pkg-config", "--cflags-only-I", String(match.output.1)])
+      flags += lines.flatMap { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
     }
+    return flags
   }
 
-  private static func run(
-    _ tool: URL, _ arguments: [String]
-  ) throws -> (status: Int32, output: String, errors: String) {
-    let process = Process()
-    process.executableURL = tool
-    process.arguments = arguments
-    let (output, errors) = (Foundation.Pipe(), Foundation.Pipe())
-    process.standardOutput = output
-    process.standardError = errors
-    try process.run()
-    // Both are short of what a pipe holds, but for the errors, which are read first.
-    let said = errors.fileHandleForReading.readDataToEndOfFile()
-    let answer = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (
-      process.terminationStatus, String(decoding: answer, as: UTF8.self),
-      String(decoding: said, as: UTF8.self)
-    )
+  /// The lines that a tool says.
+  private static func run(_ tool: String, _ arguments: [String]) async throws -> [String] {
+    let process = try ChildProcess(tool, arguments)
+    let lines = await process.allLines()
+    guard await process.ending() == .exit(0) else {
+      throw Failure(words: "\(tool) \(arguments): \(process.errors())")
+    }
+    return lines
   }
 }

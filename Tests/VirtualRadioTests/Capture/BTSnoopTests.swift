@@ -1,3 +1,4 @@
+import ChildProcess
 import Foundation
 import TestSupport
 import Testing
@@ -148,20 +149,13 @@ import Testing
   }
 
   /// Asks tshark for one line a packet.
-  private func tshark(_ file: URL, _ fields: [String]) throws -> [[String]] {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: Self.tsharkPath)
-    process.arguments =
-      ["-n", "-r", file.path, "-T", "fields", "-E", "separator=|"] + fields.flatMap { ["-e", $0] }
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
-    return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: true)
-      .map { $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init) }
+  private func tshark(_ file: URL, _ fields: [String]) async throws -> [[String]] {
+    let process = try ChildProcess(
+      Self.tsharkPath,
+      ["-n", "-r", file.path, "-T", "fields", "-E", "separator=|"] + fields.flatMap { ["-e", $0] })
+    let lines = await process.allLines()
+    #expect(await process.ending() == .exit(0), "\(process.errors())")
+    return lines.map { $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init) }
   }
 
   private static let tsharkPath = "/usr/bin/tshark"
@@ -169,22 +163,21 @@ import Testing
   @Test(
     "tshark decodes the link's events and the attribute protocol",
     .enabled(if: FileManager.default.isExecutableFile(atPath: Self.tsharkPath), "tshark is not installed"))
-  func tsharkDecodes() throws {
-    try withFolder { folder in
-      let file = folder.appendingPathComponent("d.btsnoop")
-      let writer = try BTSnoopWriter(path: file.path)
-      writeSample(writer)
-      writer.close()
-      let lines = try tshark(
-        file,
-        ["bthci_evt.le_meta_subevent", "bthci_evt.code", "btatt.opcode", "btatt.handle", "btatt.value"])
-      #expect(lines.count == 8)
-      #expect(lines.first.map { Array($0.prefix(2)) } == ["0x01", "0x3e"])
-      #expect(lines.last.map { $0[1] } == "0x05")
-      let attributes = lines.filter { !$0[2].isEmpty }
-      #expect(attributes.map { $0[2] } == ["0x02", "0x03", "0x52", "0x1b"])
-      #expect(attributes.map { $0[3] } == ["", "", "0x0025", "0x0027"])
-      #expect(attributes[2][4].replacing(":", with: "") == String(repeating: "ab", count: 500))
-    }
+  func tsharkDecodes() async throws {
+    let folder = TemporaryFolder()
+    let file = URL(filePath: folder.path("d.btsnoop"))
+    let writer = try BTSnoopWriter(path: file.path)
+    writeSample(writer)
+    writer.close()
+    let lines = try await tshark(
+      file,
+      ["bthci_evt.le_meta_subevent", "bthci_evt.code", "btatt.opcode", "btatt.handle", "btatt.value"])
+    #expect(lines.count == 8)
+    #expect(lines.first.map { Array($0.prefix(2)) } == ["0x01", "0x3e"])
+    #expect(lines.last.map { $0[1] } == "0x05")
+    let attributes = lines.filter { !$0[2].isEmpty }
+    #expect(attributes.map { $0[2] } == ["0x02", "0x03", "0x52", "0x1b"])
+    #expect(attributes.map { $0[3] } == ["", "", "0x0025", "0x0027"])
+    #expect(attributes[2][4].replacing(":", with: "") == String(repeating: "ab", count: 500))
   }
 }

@@ -1,3 +1,4 @@
+import BlockingTests
 import Foundation
 import Glibc
 import Radio
@@ -7,7 +8,7 @@ import Testing
 @testable import VirtualRadio
 
 /// One end of a connection between processes; the other end is played by hand.
-@Suite("Connections between processes", .timeLimit(.minutes(30))) struct AirConnectionTests {
+@Suite("Connections between processes", .blocking, .timeLimit(.minutes(30))) struct AirConnectionTests {
   private static let frame = AirMessage.frame([UInt8](repeating: 7, count: 200))
   /// More than a socket takes at once.
   private static let many = 10_000

@@ -52,7 +52,7 @@ final class NewsLog<Event: Sendable>: Sendable {
     _ what: String, after start: Int = 0, sourceLocation: SourceLocation = #_sourceLocation,
     _ find: (Event) -> Found?
   ) throws -> Found {
-    let deadline = DispatchTime.now() + .seconds(120)
+    let deadline = DispatchTime.now() + .seconds(600)
     while true {
       if let found = all.dropFirst(start).lazy.compactMap(find).first { return found }
       if news.wait(timeout: deadline) == .timedOut { break }
@@ -194,5 +194,5 @@ final class RawVisitor {
 /// Waits until a socket has something to read, or somebody to accept.
 func isReadable(_ socket: FileDescriptor) -> Bool {
   var poll = pollfd(fd: socket.raw, events: Int16(POLLIN), revents: 0)
-  return unsafe Glibc.poll(&poll, 1, 60_000) == 1
+  return unsafe Glibc.poll(&poll, 1, 600_000) == 1
 }

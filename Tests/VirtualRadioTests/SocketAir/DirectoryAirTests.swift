@@ -1,3 +1,5 @@
+import BlockingTests
+import ChildProcess
 import Foundation
 import Glibc
 import Radio
@@ -5,7 +7,7 @@ import Testing
 
 @testable import VirtualRadio
 
-@Suite("Air between processes") struct DirectoryAirTests {
+@Suite("Air between processes", .blocking, .timeLimit(.minutes(30))) struct DirectoryAirTests {
   @Test(
     "a central finds a peripheral, connects and writes; all arrives in order",
     arguments: [VirtualClock.Mode.realTime, .unpaced])
@@ -100,19 +102,15 @@ import Testing
   @Test(
     "a process that is killed sets its name free",
     .enabled(if: FileManager.default.isExecutableFile(atPath: flockPath), "flock(1) is not installed"))
-  func killedProcess() throws {
+  func killedProcess() async throws {
     let folder = AirFolder()
     let radio = try folder.radio("bench")
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: Self.flockPath)
-    process.arguments = ["-F", folder.path + "/bench.lock", "sh", "-c", "echo locked; exec sleep 600"]
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
-    #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+    let process = try ChildProcess(
+      Self.flockPath, ["-F", folder.path + "/bench.lock", "sh", "-c", "echo locked; exec sleep 600"])
+    #expect(await process.line { _ in true } == "locked")
     #expect(throws: VirtualAirError.self) { try radio.takeName() }
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
+    process.send(signal: SIGKILL)
+    #expect(await process.ending() == .signal(SIGKILL))
     try radio.takeName()
   }
 

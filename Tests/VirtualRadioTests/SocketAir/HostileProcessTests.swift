@@ -1,10 +1,12 @@
+import BlockingTests
 import Foundation
 import Radio
 import Testing
 
 @testable import VirtualRadio
 
-@Suite("Broken and hostile processes in the air") struct HostileProcessTests {
+@Suite("Broken and hostile processes in the air", .blocking, .timeLimit(.minutes(30)))
+struct HostileProcessTests {
   enum Misdeed: CaseIterable {
     case garbage, hugeLength, zeroLength, wrongMagic, halfMessage, frameBeforeLink, observeBeforeHello
     case helloTwice, badParameters, hostsMessage
