@@ -208,8 +208,11 @@ struct DeviceConnectionTests {
     let journey = Journey(.name("gadget"), in: world)
     try await journey.connection.connect()
     for psm in [CBL2CAPPSM(0), 0x00F1, 0x00F1] {
+      // Time stands still until it is asked for.
+      world.clock.beginActivity()
       let start = world.clock.now
       try await journey.connection.withPeripheral { $0.openL2CAPChannel(psm) }
+      world.clock.endActivity()
       let event = try #require(await journey.nextEvent())
       #expect(event.line.hasPrefix("no channel"))
       #expect(event.at - start < .seconds(5))

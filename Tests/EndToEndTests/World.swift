@@ -54,7 +54,8 @@ final class World: Sendable {
     _ contents: [Data], coding: ObjectCoding? = nil, base: (any ByteSource)? = nil,
     options: PushOptions = PushOptions(), target: DeviceTarget = .name(deviceName),
     by radio: (any Radio)? = nil, settleTime: Duration? = .milliseconds(250),
-    record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil
+    record: (@Sendable (_ durable: [UInt64], _ facts: [String: String]) -> Void)? = nil,
+    observe: (@Sendable (_ activity: TransferActivity, _ now: Duration) -> Void)? = nil
   ) throws -> PushOperation {
     var options = options
     if let settleTime { options.link.connection.settleTime = settleTime }
@@ -67,7 +68,8 @@ final class World: Sendable {
     }
     return try PushOperation(
       objects, transferID: try SHA256Hasher.digest(of: Data(contents.joined())), to: target, options: options,
-      record: record, managerOptions: [CBManagerOptionRadioKey: radio ?? sender], clock: engineClock)
+      record: record, observe: observe, managerOptions: [CBManagerOptionRadioKey: radio ?? sender],
+      clock: engineClock)
   }
 
   /// Starts a push at this moment of simulated time, which stands still until the push has begun.
