@@ -1,7 +1,6 @@
 import BulkTransfer
 import ChildProcess
 import Foundation
-import Locking
 import Testing
 
 @testable import BluehaulTool
@@ -64,11 +63,8 @@ extension WholeRuns {
 
     /// A push that is interrupted somewhere behind its middle.
     private func interrupted(_ bench: Bench, _ file: String, to device: String) async -> ToolRun {
-      let interrupts = Interrupts(exit: {})
-      let output = MemorySink { text in
-        if text.contains(/"percent":[5-9][0-9],/), !interrupts.happened { interrupts.raise() }
-      }
-      return await bench.run("push", "--json", file, "--to", device, output: output, interrupts: interrupts)
+      await bench.run(
+        ["push", "--json", file, "--to", device, "--compress", "never"], interruptedAt: 2_600_000)
     }
 
     @Test("the same file at two devices: each printed command goes on at its own", arguments: [true, false])
@@ -143,17 +139,13 @@ extension WholeRuns {
         let size = 4 << 20
         let file = try bench.file("fw.bin", size: size)
         let receiver = await bench.receiver()
-        let isAway = PosixMutex(false)
-        let output = MemorySink { [weak bench] text in
-          guard text.contains(/"percent":[5-9][0-9],/) else { return }
-          let isFirst = isAway.withLock { isAway in
-            defer { isAway = true }
-            return !isAway
-          }
-          if isFirst { bench?.setInReach(false, "bench-1") }
-        }
+        let away = SendingMoment(octets: 2_600_000) { [weak bench] in bench?.setInReach(false, "bench-1") }
         let push = await bench.run(
-          "push", "--json", file, "--to", "bench-1", "--via", via, "--timeout", "10s", output: output)
+          [
+            "push", "--json", file, "--to", "bench-1", "--via", via, "--timeout", "10s", "--compress",
+            "never",
+          ],
+          at: away)
         #expect(push.code == .linkLost, "\(push.errors)")
         #expect(push.code.rawValue == 7)
         try Documentation.check(push.lines)
