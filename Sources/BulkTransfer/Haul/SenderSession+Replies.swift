@@ -157,6 +157,11 @@ extension SenderSession {
             .disconnected, "the device has ended the session and no longer receives \(run.object.name)",
             advice: "connect again", isRetriable: true)), now: now)
     case .streaming, .waitingForSync:
+      guard !epoch.isNewer(than: receipt.epoch) else { return }
+      guard receipt.durable <= receipt.received else {
+        return violate(
+          "\(receipt.durable) bytes are durable where \(receipt.received) have arrived", now: now)
+      }
       if receipt.epoch.isNewer(than: epoch) {
         // The LOST of that epoch did not arrive.
         guard receipt.state == .waitingForSync else { return }
@@ -179,8 +184,9 @@ extension SenderSession {
   private mutating func followStream(
     _ receipt: HaulReply.Receipt, answering request: PendingRequest?, now: Duration
   ) {
-    guard receipt.durable <= run.object.size else {
-      return violate("\(receipt.durable) bytes are durable of an object of \(run.object.size)", now: now)
+    // Also what was stored before: the epoch begins behind it.
+    guard receipt.durable <= run.sent else {
+      return violate("\(receipt.durable) bytes are durable where \(run.sent) were sent", now: now)
     }
     // A receiver may count more than was sent: a packet that came twice. The check after the segment will tell it.
     let (octets, carried, sample) = run.confirm(
@@ -223,9 +229,12 @@ extension SenderSession {
     guard run.sent == size, receipt.received <= size else {
       return violate("it verifies \(size) bytes where \(run.sent) were sent", now: now)
     }
+    guard receipt.durable <= size else {
+      return violate("\(receipt.durable) bytes are durable of an object of \(size)", now: now)
+    }
     let before = meter
     _ = run.confirm(received: size, edge: size, now: now)
-    run.raiseDurable(min(receipt.durable, size))
+    run.raiseDurable(receipt.durable)
     meter.received(size, durable: run.durable, now: now)
     beginVerification(now: now)
     meter.readBack(receipt.received)
@@ -256,7 +265,7 @@ extension SenderSession {
           "the device has lost data \(run.losses) times at offset \(offset) of \(run.object.name): \(run.lastLoss.phrase)",
           advice: "check the device's buffer and storage", isRetriable: true), now: now)
     }
-    if let durable { run.raiseDurable(min(durable, offset)) }
+    if let durable { run.raiseDurable(durable) }
     if run.coding != nil, run.losses >= Self.codedLosses {
       meter.lost(offset: offset)
       coding.lower(from: segmentPower)
