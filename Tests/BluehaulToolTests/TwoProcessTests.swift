@@ -13,7 +13,7 @@ extension WholeRuns {
       private let folder = TemporaryFolder()
       let image: Data
 
-      init(size: Int = 600_000) throws {
+      init(size: Int = 300_000) throws {
         image = Data(try SampleImage.data(size: size).dropFirst(512))
         try folder.write(image, "fw.bin")
       }
@@ -39,7 +39,7 @@ extension WholeRuns {
 
       func push() throws -> ToolProcess { try sender("push", "\(path)/fw.bin", "--to", "bench-1") }
 
-      /// A push that takes more than a minute: whatever is done to it in its first seconds is done in its course, also where processes run slowly.
+      /// A push that takes three quarters of a minute: whatever is done to it in its first seconds is done in its course, also where processes run slowly.
       func slowPush() throws -> ToolProcess {
         try sender(
           "push", "\(path)/fw.bin", "--to", "bench-1", "--compress", "never", "--link", "dle=27,packets=8")
@@ -104,7 +104,7 @@ extension WholeRuns {
 
     @Test func aKilledReceiverGoesOnWithWhatItHadStored() async throws {
       let place = try Place()
-      // More than a minute remains of the push when its receiver is killed.
+      // More than half a minute remains of the push when its receiver is killed.
       let killed = try await place.receiver("--link", "phy=S8")
       let push = try place.sender("push", "\(place.path)/fw.bin", "--to", "bench-1", "--compress", "never")
       _ = await course(push, to: 3)
