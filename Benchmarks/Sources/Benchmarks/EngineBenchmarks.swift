@@ -134,7 +134,7 @@ private struct EngineLoop {
       let sent = packets
       while let record = sender.nextPacket(limit: limit, now: .zero, read: read) {
         packets += 1
-        receiver.handle(kind == .gatt ? .packet(record.body) : .record(record), now: .zero)
+        receiver.handle(kind == .gatt ? .packet(record.body) : .records([record]), now: .zero)
         settle()
       }
       settle()
