@@ -46,35 +46,16 @@ final class CrowdedAir: Radio {
     base.makePeripheral(sink: sink)
   }
 
-  private final class Central: CentralRadio {
-    private let base: any CentralRadio
+  // Sendable: as the class that it inherits from.
+  private final class Central: PassingCentral, @unchecked Sendable {
     private let onScan: @Sendable () -> Void
 
     init(_ base: any CentralRadio, onScan: @escaping @Sendable () -> Void) {
-      self.base = base
       self.onScan = onScan
+      super.init(base)
     }
 
-    var adapterState: AdapterState { base.adapterState }
-    func startScan(_ filter: ScanFilter) { onScan() }
-    func stopScan() {}
-    func knownPeers(_ ids: [PeerID]) -> [KnownPeer] { base.knownPeers(ids) }
-    func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] {
-      base.connectedPeers(withServices: services)
-    }
-    func watchLinks(_ filter: LinkFilter?) { base.watchLinks(filter) }
-    func connect(_ peer: PeerID) { base.connect(peer) }
-    func cancelConnection(_ peer: PeerID) { base.cancelConnection(peer) }
-    func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {
-      base.request(request, of: peer, id: id)
-    }
-    func attMTU(of peer: PeerID) -> Int? { base.attMTU(of: peer) }
-    func canWriteWithoutResponse(to peer: PeerID) -> Bool { base.canWriteWithoutResponse(to: peer) }
-    func writeWithoutResponse(
-      _ value: Data, to characteristic: AttributeHandle, of peer: PeerID
-    ) -> WriteOutcome { base.writeWithoutResponse(value, to: characteristic, of: peer) }
-    func openChannel(psm: PSM, of peer: PeerID, id: RequestID) {
-      base.openChannel(psm: psm, of: peer, id: id)
-    }
+    override func startScan(_ filter: ScanFilter) { onScan() }
+    override func stopScan() {}
   }
 }

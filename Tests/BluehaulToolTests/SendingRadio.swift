@@ -76,35 +76,19 @@ private final class SendingChannel: RadioChannel {
   }
 }
 
-private final class SendingCentral: CentralRadio {
-  private let base: any CentralRadio
+// Sendable: as the class that it inherits from.
+private final class SendingCentral: PassingCentral, @unchecked Sendable {
   private let radio: SendingRadio
 
-  init(_ base: any CentralRadio, _ radio: SendingRadio) { (self.base, self.radio) = (base, radio) }
-
-  var adapterState: AdapterState { base.adapterState }
-  func startScan(_ filter: ScanFilter) { base.startScan(filter) }
-  func stopScan() { base.stopScan() }
-  func knownPeers(_ ids: [PeerID]) -> [KnownPeer] { base.knownPeers(ids) }
-  func connectedPeers(withServices services: [BluetoothUUID]) -> [KnownPeer] {
-    base.connectedPeers(withServices: services)
-  }
-  func watchLinks(_ filter: LinkFilter?) { base.watchLinks(filter) }
-  func connect(_ peer: PeerID) { base.connect(peer) }
-  func cancelConnection(_ peer: PeerID) { base.cancelConnection(peer) }
-  func request(_ request: GATTRequest, of peer: PeerID, id: RequestID) {
-    base.request(request, of: peer, id: id)
-  }
-  func attMTU(of peer: PeerID) -> Int? { base.attMTU(of: peer) }
-  func canWriteWithoutResponse(to peer: PeerID) -> Bool { base.canWriteWithoutResponse(to: peer) }
-  func openChannel(psm: PSM, of peer: PeerID, id: RequestID) {
-    base.openChannel(psm: psm, of: peer, id: id)
+  init(_ base: any CentralRadio, _ radio: SendingRadio) {
+    self.radio = radio
+    super.init(base)
   }
 
-  func writeWithoutResponse(_ value: Data, to characteristic: AttributeHandle, of peer: PeerID)
-    -> WriteOutcome
-  {
-    let outcome = base.writeWithoutResponse(value, to: characteristic, of: peer)
+  override func writeWithoutResponse(
+    _ value: Data, to characteristic: AttributeHandle, of peer: PeerID
+  ) -> WriteOutcome {
+    let outcome = super.writeWithoutResponse(value, to: characteristic, of: peer)
     if outcome == .accepted { radio.sent(value.count) }
     return outcome
   }
