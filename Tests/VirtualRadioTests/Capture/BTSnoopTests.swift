@@ -44,7 +44,7 @@ import Testing
   private static let address: [UInt8] = [0x01, 0x02, 0x03, 0x04, 0x05, 0xC6]
 
   /// Write command (handle 0x0025), exchange MTU both ways, notification, all in L2CAP frames on the attribute channel.
-  private func writeSample(_ writer: BTSnoopWriter) {
+  static func writeSample(_ writer: BTSnoopWriter) {
     writer.linkMade(
       handle: 0x40, peerAddress: Self.address,
       parameters: LinkParameters(connectionInterval: .milliseconds(30), supervisionTimeout: .seconds(2)),
@@ -64,7 +64,7 @@ import Testing
     try withFolder { folder in
       let file = folder.appendingPathComponent("a.btsnoop")
       let writer = try BTSnoopWriter(path: file.path, epoch: 1_700_000_000)
-      writeSample(writer)
+      Self.writeSample(writer)
       writer.close()
       let records = try records(file)
       #expect(records.map(\.flags) == [3, 0, 1, 0, 0, 0, 1, 3])
@@ -167,7 +167,7 @@ import Testing
     let folder = TemporaryFolder()
     let file = URL(filePath: folder.path("d.btsnoop"))
     let writer = try BTSnoopWriter(path: file.path)
-    writeSample(writer)
+    Self.writeSample(writer)
     writer.close()
     let lines = try await tshark(
       file,

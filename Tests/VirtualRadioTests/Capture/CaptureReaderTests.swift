@@ -16,18 +16,7 @@ import Testing
     let folder = TemporaryFolder()
     let path = folder.path("link.btsnoop")
     let writer = try BTSnoopWriter(path: path)
-    writer.linkMade(
-      handle: 0x40, peerAddress: [0x01, 0x02, 0x03, 0x04, 0x05, 0xC6],
-      parameters: LinkParameters(connectionInterval: .milliseconds(30), supervisionTimeout: .seconds(2)),
-      at: .seconds(1))
-    writer.frame([3, 0, 4, 0, 0x02, 0x05, 0x02], handle: 0x40, from: .central, at: .milliseconds(1001))
-    writer.frame([3, 0, 4, 0, 0x03, 0x05, 0x02], handle: 0x40, from: .peripheral, at: .milliseconds(1031))
-    writer.frame(
-      [0xF7, 0x01, 4, 0, 0x52, 0x25, 0x00] + [UInt8](repeating: 0xAB, count: 500), handle: 0x40,
-      from: .central, at: .milliseconds(1061))
-    writer.frame(
-      [5, 0, 4, 0, 0x1B, 0x27, 0x00, 1, 2], handle: 0x40, from: .peripheral, at: .milliseconds(1091))
-    writer.linkEnded(handle: 0x40, .supervisionTimeout, at: .seconds(4))
+    BTSnoopTests.writeSample(writer)
     writer.close()
 
     let process = try ChildProcess(Self.btmon, ["-r", path])
