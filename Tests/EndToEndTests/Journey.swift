@@ -27,7 +27,7 @@ final class Journey: Sendable {
     self.told = told
     connection = DeviceConnection(
       to: target, services: services, configuration: configuration, memory: memory,
-      managerOptions: [CBManagerOptionRadioKey: world.sender], clock: world.engineClock
+      managerOptions: world.managerOptions(world.sender), clock: world.engineClock
     ) { event in
       let line: String? =
         switch event {

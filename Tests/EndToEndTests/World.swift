@@ -19,6 +19,8 @@ final class World: Sendable {
   let phone: VirtualRadio
   let device: VirtualRadio
   let flash: SimulatedFlash
+  /// What the managers of sender and device were told at the wrong time; whatever goes wrong on the air, that is to be nothing.
+  private let misuseLog = MisuseLog()
 
   init(
     _ link: LinkParameters = LinkParameters(), faults: FaultPlan = FaultPlan(),
@@ -33,7 +35,27 @@ final class World: Sendable {
     try clock.start { error in Issue.record(error) }
   }
 
-  deinit { clock.stop() }
+  deinit {
+    clock.stop()
+    for line in misuse { Issue.record("\(line)") }
+  }
+
+  var misuse: [String] { misuseLog.lines.withLock { $0 } }
+
+  /// Options of a manager that uses `radio`.
+  func managerOptions(_ radio: any Radio) -> [String: any Sendable] {
+    let log = CBLogHandler { [misuseLog] line in
+      if line.hasPrefix("API MISUSE") { misuseLog.lines.withLock { $0.append(line) } }
+    }
+    return [CBManagerOptionRadioKey: radio, CBManagerOptionLogHandlerKey: log]
+  }
+
+  /// Lets so much simulated time pass, and everything happen that is due by then.
+  func pass(_ time: Duration) async {
+    await withCheckedContinuation { continuation in
+      _ = clock.schedule(after: time) { continuation.resume() }
+    }
+  }
 
   /// Starts the device and returns once it advertises.
   func startDevice(
@@ -44,7 +66,7 @@ final class World: Sendable {
     options.offersChannel = offersChannel
     change(&options)
     let operation = ReceiveOperation(
-      into: storage ?? flash, options: options, managerOptions: [CBManagerOptionRadioKey: device],
+      into: storage ?? flash, options: options, managerOptions: managerOptions(device),
       clock: engineClock)
     return try await Device(operation)
   }
@@ -68,7 +90,7 @@ final class World: Sendable {
     }
     return try PushOperation(
       objects, transferID: try SHA256Hasher.digest(of: Data(contents.joined())), to: target, options: options,
-      record: record, observe: observe, managerOptions: [CBManagerOptionRadioKey: radio ?? sender],
+      record: record, observe: observe, managerOptions: managerOptions(radio ?? sender),
       clock: engineClock)
   }
 
@@ -102,6 +124,10 @@ final class World: Sendable {
     defer { timer.cancel() }
     return await task.value
   }
+}
+
+private final class MisuseLog: Sendable {
+  let lines = PosixMutex([String]())
 }
 
 /// How a push has ended, and what it told.

@@ -116,10 +116,11 @@ final class ConnectionDriver: NSObject, @unchecked Sendable {
     isStopped = true
     timer?.cancel()
     waiting = []
-    manager?.stopScan()
+    // Without a radio there is nothing to end.
+    manager.poweredOn?.stopScan()
     if let peripheral {
       peripheral.delegate = nil
-      manager?.cancelPeripheralConnection(peripheral)
+      manager.poweredOn?.cancelPeripheralConnection(peripheral)
     }
     peripheral = nil
     candidates = [:]

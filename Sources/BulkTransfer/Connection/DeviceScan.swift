@@ -87,7 +87,7 @@ private final class Scanner: NSObject, CBCentralManagerDelegate, @unchecked Send
   }
 
   func stop() {
-    manager?.stopScan()
+    manager.poweredOn?.stopScan()
     manager = nil
   }
 
@@ -125,6 +125,11 @@ extension DeviceSighting {
       knownName: peripheral.name, rssi: rssi.intValue == 127 ? nil : rssi.intValue,
       services: services.map(\.uuidString))
   }
+}
+
+extension Optional where Wrapped: CBManager {
+  /// The manager while it takes commands; in every other state a command is a mistake, and is dropped.
+  var poweredOn: Wrapped? { flatMap { $0.state == .poweredOn ? $0 : nil } }
 }
 
 extension CBManagerState {

@@ -85,13 +85,15 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     // An adapter that was only switched off has kept what was published: twice, it would lead senders astray.
     withdraw()
     if options.offersChannel {
-      manager?.publishL2CAPChannel(withEncryption: false)
+      manager.poweredOn?.publishL2CAPChannel(withEncryption: false)
     } else {
       publishService(psm: nil)
     }
   }
 
   func publishService(psm: UInt16?) {
+    // The answer to a request of before the adapter went off: once it is on again, all this is asked for anew.
+    guard outcome == nil, let manager = manager.poweredOn else { return }
     publishedPSM = psm
     let control = CBMutableCharacteristic(
       type: HaulService.control, properties: [.write, .notify], value: nil, permissions: .writeable)
@@ -107,10 +109,11 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     }
     self.control = control
     self.data = data
-    manager?.add(service)
+    manager.add(service)
   }
 
   private func withdraw() {
+    let manager = manager.poweredOn
     if let publishedPSM { manager?.unpublishL2CAPChannel(publishedPSM) }
     publishedPSM = nil
     if control != nil { manager?.removeAllServices() }
@@ -119,7 +122,8 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
   }
 
   func advertise() {
-    manager?.startAdvertising([
+    guard outcome == nil else { return }
+    manager.poweredOn?.startAdvertising([
       CBAdvertisementDataLocalNameKey: options.name,
       CBAdvertisementDataServiceUUIDsKey: [HaulService.service],
     ])
@@ -226,7 +230,7 @@ final class ReceiveDriver: NSObject, @unchecked Sendable {
     guard self.outcome == nil else { return }
     self.outcome = outcome
     radioTimer?.cancel()
-    manager?.stopAdvertising()
+    manager.poweredOn?.stopAdvertising()
     for connection in connections { connection.line.handle(.carrierLost) }
     // What is verified is made durable first; a medium that never answers ends with the process.
     storageQueue.whenIdle { self.end(outcome) }

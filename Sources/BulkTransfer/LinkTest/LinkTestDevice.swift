@@ -115,11 +115,18 @@ private final class LinkTestDeviceDriver: NSObject, CBPeripheralManagerDelegate,
 
   // MARK: Publishing
 
-  private func withdraw() {
+  /// What belonged to links ends.
+  private func dropLinks() {
     sources = []
     echoes = []
     for channel in channels { channel.close() }
     channels = []
+  }
+
+  /// Nothing is offered any more; of an adapter that is off there is nothing to withdraw.
+  private func withdraw() {
+    dropLinks()
+    let manager = manager.poweredOn
     if let publishedPSM { manager?.unpublishL2CAPChannel(publishedPSM) }
     publishedPSM = nil
     if source != nil { manager?.removeAllServices() }
@@ -128,6 +135,8 @@ private final class LinkTestDeviceDriver: NSObject, CBPeripheralManagerDelegate,
   }
 
   private func publish(psm: UInt16?) {
+    // The answer to a request of before the adapter went off: once it is on again, all this is asked for anew.
+    guard let manager = manager.poweredOn else { return }
     publishedPSM = psm
     let sink = CBMutableCharacteristic(
       type: LinkTestService.sink, properties: .write, value: nil, permissions: .writeable)
@@ -146,17 +155,18 @@ private final class LinkTestDeviceDriver: NSObject, CBPeripheralManagerDelegate,
     }
     self.source = source
     self.echo = echo
-    manager?.add(service)
+    manager.add(service)
   }
 
   func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) {
-    // What an adapter that was only switched off has kept is made anew: links are gone in any case.
-    withdraw()
+    dropLinks()
     switch peripheral.state {
     case .poweredOn: break
     case .unknown, .resetting: return
     default: return settle()
     }
+    // An adapter that was only switched off has kept what was published: that is made anew, not a second time.
+    withdraw()
     if offersChannel {
       peripheral.publishL2CAPChannel(withEncryption: false)
     } else {

@@ -58,8 +58,8 @@ extension CBPeripheral {
           self,
           "takes at most \(limit) octets in a write without response, not \(data.count); the value was dropped"
         )
-      case .notConnected: logNotConnected("writeValue")
-      case .invalidHandle: logStale("writeValue")
+      // The radio knows already what the program will be told next: no mistake of the program's.
+      case .notConnected, .invalidHandle: break
       }
     }
   }

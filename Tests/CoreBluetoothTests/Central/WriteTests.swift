@@ -46,6 +46,17 @@ import VirtualRadio
     #expect(objects.data.value == nil)
   }
 
+  @Test func aLinkWhoseEndWasNotToldYetIsNoMistakeOfTheProgram() async throws {
+    let rig = try await CentralRig()
+    let (peripheral, objects) = try await rig.explored()
+    rig.central.setMTU(nil)
+    peripheral.writeValue(Data([1]), for: objects.data, type: .withoutResponse)
+    #expect(rig.central.commands == [] && rig.log.all == [])
+    await rig.post(.disconnected(rig.peer, nil, at: .zero))
+    peripheral.writeValue(Data([1]), for: objects.data, type: .withoutResponse)
+    #expect(rig.log.all.filter { $0.contains("only while it is connected") }.count == 1)
+  }
+
   @Test func aFailureWithNothingBeforeItIsToldLater() async throws {
     let rig = try await CentralRig()
     let (peripheral, objects) = try await rig.explored()
