@@ -33,7 +33,9 @@ extension CommandDeclaration {
 }
 
 struct ReceiveCommand {
-  static let name = Option("name", .text("NAME"), "The name to advertise", isRequired: true)
+  static let name = Option(
+    "name", .text("NAME"), "The name to advertise, at most \(ReceiveOptions.longestName) bytes",
+    isRequired: true)
   static let into = Option(
     "into", .text("DIR"), "The folder for what arrives; made where it is missing", isRequired: true)
   static let ifExists = Option(

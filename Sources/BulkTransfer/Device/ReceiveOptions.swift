@@ -2,8 +2,8 @@ public import Foundation
 
 /// How a receiver works.
 public struct ReceiveOptions: Hashable, Sendable {
-  /// The name that is advertised.
-  public var name: String
+  /// The name that is advertised, 1 to ``longestName`` bytes in UTF-8.
+  public let name: String
   /// Buffer, segments and durability.
   public var session: ReceiverConfiguration
   /// Whether an L2CAP channel is offered beside GATT.
@@ -18,8 +18,23 @@ public struct ReceiveOptions: Hashable, Sendable {
   /// Events that may wait for a listener that is slow. While more do, no sender is served: none of them is dropped, and each session adds some.
   public var unheardLimit = 16384
 
-  /// Makes the defaults; the device identifier derives from the name. Throws where SHA-256 cannot be computed.
+  /// The longest name that whoever scans is told whole, in bytes of UTF-8.
+  ///
+  /// Flags and the service leave 8 bytes in the 31 octets of an advertisement, so a longer name stands in the scan response: 31 octets, of which 2
+  /// say what follows (Core Vol 3 Part C 11, CSS Part A 1.2).
+  public static let longestName = 29
+
+  /// Makes the defaults; the device identifier derives from the name.
+  ///
+  /// - Throws: `invalidArgument` where the name cannot be advertised whole; where SHA-256 cannot be computed.
   public init(name: String) throws(TransferError) {
+    let count = name.utf8.count
+    guard (1...Self.longestName).contains(count) else {
+      throw TransferError(
+        .invalidArgument,
+        "a device cannot be called “\(name)”: that is \(count) bytes in UTF-8, and 1 to \(Self.longestName) can be advertised",
+        advice: "choose a name of 1 to \(Self.longestName) bytes")
+    }
     self.name = name
     let digest = try SHA256Hasher.digest(of: Data(name.utf8))
     session = ReceiverConfiguration(device: Array(digest.bytes.prefix(16)))
