@@ -94,7 +94,10 @@ enum RadioOptions {
         printer.show(.warning(TransferError(.storage, failure.description)))
       }
     } catch {
-      throw TransferError(.storage, error.description)
+      throw TransferError(
+        .storage, error.description,
+        advice: error.errorNumber == ENXIO
+          ? "start what reads it first" : "name another file with --\(capture.declaration.name)")
     }
   }
 }

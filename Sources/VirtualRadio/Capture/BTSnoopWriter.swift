@@ -13,13 +13,17 @@ public final class BTSnoopWriter: Sendable {
   public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file.
     public var path: String
-    /// The error number of the system (errno(3)); EEXIST: another kind of file is there.
+    /// The error number of the system (errno(3)); EEXIST: another kind of file is there; ENXIO: a FIFO that nobody has open for reading;
+    /// EAGAIN: its reader has taken nothing for ``BTSnoopWriter/patience``.
     public var errorNumber: Int32
 
     public var description: String {
-      errorNumber == EEXIST
-        ? "\(path) is there already and is no capture; name another file or remove it"
-        : "cannot write the capture \(path): \(unsafe String(cString: strerror(errorNumber)))"
+      switch errorNumber {
+      case EEXIST: "\(path) is there already and is no capture"
+      case ENXIO: "cannot write the capture \(path): nobody reads it"
+      case EAGAIN: "cannot go on with the capture \(path): whoever reads it takes nothing any more"
+      default: "cannot write the capture \(path): \(unsafe String(cString: strerror(errorNumber)))"
+      }
     }
   }
 
@@ -33,6 +37,9 @@ public final class BTSnoopWriter: Sendable {
 
   /// The file.
   public let path: String
+
+  /// How long a write waits for whoever reads a FIFO. Links stand still meanwhile.
+  public static let patience: Duration = .seconds(1)
 
   private static let bufferLimit = 65536
   private let state: PosixMutex<State>
@@ -52,8 +59,11 @@ public final class BTSnoopWriter: Sendable {
     self.onFailure = onFailure
     self.epoch = Int64((epoch ?? Date().timeIntervalSince1970) * 1_000_000)
     state = PosixMutex(State(descriptor: descriptor))
-    flush()
-    if let failure = state.withLock({ $0.failure }) { throw failure }
+    let failure = state.withLock { state in
+      self.write(&state)
+      return state.failure
+    }
+    if let failure { throw failure }
   }
 
   deinit { close() }
@@ -63,7 +73,8 @@ public final class BTSnoopWriter: Sendable {
     if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 {
       guard isCapture(path) else { throw Failure(path: path, errorNumber: EEXIST) }
     }
-    let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    // Neither opening nor writing waits without end for whoever is to read a FIFO or a device.
+    let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw Failure(path: path, errorNumber: errno) }
     return descriptor
   }
@@ -158,9 +169,16 @@ public final class BTSnoopWriter: Sendable {
       if count > 0 {
         offset += count
       } else if count == 0 || errno != EINTR {
-        return fail(count == 0 ? ENOSPC : errno, &state)
+        let number = count == 0 ? ENOSPC : errno
+        guard number == EAGAIN, Self.isWritable(state.descriptor) else { return fail(number, &state) }
       }
     }
+  }
+
+  /// Whether there is room, at once or within ``patience``.
+  private static func isWritable(_ descriptor: Int32) -> Bool {
+    var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    return unsafe poll(&polled, 1, Int32(patience / .milliseconds(1))) != 0
   }
 
   private func fail(_ number: Int32, _ state: inout State) {

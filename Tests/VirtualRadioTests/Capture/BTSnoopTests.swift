@@ -1,5 +1,6 @@
 import ChildProcess
 import Foundation
+import Locking
 import TestSupport
 import Testing
 
@@ -146,6 +147,36 @@ import Testing
     // The header is written by init, so /dev/full fails there.
     let error = #expect(throws: BTSnoopWriter.Failure.self) { try BTSnoopWriter(path: "/dev/full") }
     #expect(error?.errorNumber == ENOSPC)
+  }
+
+  @Test("a FIFO that nobody reads is refused instead of waited for")
+  func fifoWithoutReader() throws {
+    try withFolder { folder in
+      let fifo = folder.appendingPathComponent("fifo").path
+      try #require(unsafe mkfifo(fifo, 0o600) == 0)
+      let error = #expect(throws: BTSnoopWriter.Failure.self) { try BTSnoopWriter(path: fifo) }
+      #expect(error?.errorNumber == ENXIO && error?.description.contains("nobody reads it") == true)
+    }
+  }
+
+  @Test("a FIFO is written while its reader takes something, and given up where that ends")
+  func fifoWithReader() throws {
+    try withFolder { folder in
+      let fifo = folder.appendingPathComponent("fifo").path
+      try #require(unsafe mkfifo(fifo, 0o600) == 0)
+      let reader = unsafe open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+      try #require(reader >= 0)
+      let failures = PosixMutex([BTSnoopWriter.Failure]())
+      let writer = try BTSnoopWriter(path: fifo) { failure in failures.withLock { $0.append(failure) } }
+      defer { close(reader) }
+      let header = try FileHandle(fileDescriptor: reader).read(upToCount: 16)
+      #expect(header?.prefix(8) == Data("btsnoop\0".utf8))
+      // More than a pipe holds.
+      let frame = [UInt8](repeating: 1, count: 251)
+      for _ in 0..<1000 { writer.frame(frame, handle: 1, from: .central, at: .zero) }
+      writer.close()
+      #expect(failures.withLock { $0.map(\.errorNumber) } == [EAGAIN])
+    }
   }
 
   /// Asks tshark for one line a packet.
