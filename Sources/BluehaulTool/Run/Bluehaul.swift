@@ -5,6 +5,20 @@ public enum Bluehaul {
   /// The version of the tool and of the libraries it was built with.
   public static let version = "0.1.0"
 
+  /// Ends a run that would get nowhere for want of descriptors, with words and an exit code; nil: there are enough. Comes before all that opens some.
+  public static func refuseTooFewDescriptors(_ arguments: [String], in environment: ToolEnvironment)
+    -> ExitCode?
+  {
+    DescriptorRoom.ofProcess().failure.map {
+      end(with: $0, printer: printer(in: environment, json: isJSON(arguments), .normal))
+    }
+  }
+
+  /// Whether a command line that was not read asks for JSON.
+  private static func isJSON(_ arguments: [String]) -> Bool {
+    arguments.prefix { $0 != "--" }.contains("--json")
+  }
+
   /// Runs the tool. Never throws: whatever fails becomes words on standard error and an exit code.
   public static func run(
     _ arguments: [String], in environment: ToolEnvironment, interrupts: Interrupts
@@ -13,8 +27,7 @@ public enum Bluehaul {
     do throws(UsageError) {
       request = try ArgumentParser(root: CommandDeclaration.bluehaul).parse(arguments)
     } catch {
-      let isJSON = arguments.prefix { $0 != "--" }.contains("--json")
-      return end(with: error, printer: printer(in: environment, json: isJSON, .normal))
+      return end(with: error, printer: printer(in: environment, json: isJSON(arguments), .normal))
     }
     switch request {
     case .help(let path):

@@ -38,7 +38,10 @@ public struct ExitCode: RawRepresentable, Hashable, Sendable {
       .locked,
       "Another run works on the same transfer or with the same device, or has the name or the folder of a receiver."
     ),
-    (.localStorage, "A local disk is full or failing, or stored state is damaged."),
+    (
+      .localStorage,
+      "A local disk is full or failing, stored state is damaged, or this process may open too few files."
+    ),
     (.interrupted, "Interrupted by Ctrl-C or SIGTERM. A transfer that had begun can be resumed."),
   ]
 }

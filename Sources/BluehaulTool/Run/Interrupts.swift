@@ -32,6 +32,15 @@ public final class Interrupts: Sendable {
     return interrupts
   }
 
+  /// SIGQUIT has its default action again, which ends the process: the runtime's handler writes a report of a crash and goes on. Who has it ignored
+  /// when the process starts wants it so.
+  public static func endAtOnceOnQuit() {
+    var action = sigaction()
+    guard unsafe sigaction(SIGQUIT, nil, &action) == 0 else { return }
+    let isIgnored = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: UInt.self) == 1
+    if !isIgnored { signal(SIGQUIT, SIG_DFL) }
+  }
+
   /// Sets what the first signal does; it is done at once where the signal has been already.
   func onFirst(_ handler: @escaping @Sendable () -> Void) {
     let isLate = state.withLock { state in
