@@ -23,9 +23,8 @@ public final class BlueZRadio: Radio {
     adapter: String? = nil, bus: DBusAddress = .system,
     note: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(RadioError) {
-    if let adapter {
-      guard adapter.hasPrefix("hci"), let number = UInt16(adapter.dropFirst(3)), "hci\(number)" == adapter
-      else { throw RadioError(.invalidParameters, "\"\(adapter)\" is no adapter: give hci0, hci1, ...") }
+    if let adapter, !Self.canBeAdapter(adapter) {
+      throw RadioError(.invalidParameters, "\"\(adapter)\" is no adapter: give hci0, hci1, ...")
     }
     name = adapter.map { "bluez:\($0)" } ?? "bluez"
     clock = WallClock()
@@ -35,6 +34,11 @@ public final class BlueZRadio: Radio {
 }
 
 extension BlueZRadio {
+  /// Whether the kernel may call an adapter so: `hci0`, `hci1`, ...
+  public static func canBeAdapter(_ name: String) -> Bool {
+    name.hasPrefix("hci") && UInt16(name.dropFirst(3)).map { "hci\($0)" == name } == true
+  }
+
   public var authorization: RadioAuthorization { host.snapshot.authorization }
 
   public func makeCentral(sink: @escaping @Sendable (CentralEvent) -> Void) -> any CentralRadio {

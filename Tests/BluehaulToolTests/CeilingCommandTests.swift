@@ -63,6 +63,7 @@ import Testing
     arguments: [
       (["--phy", "3M"], "--phy 3M: is not a PHY"), (["--mtu", "600"], "--mtu 600: must be 23...517"),
       (["--interval", "8"], "--interval 8: must be a multiple of 1.25 ms"),
+      (["--interval", "7.5000000001"], "--interval 7.5000000001: is not a time"),
       (["--per", "1"], "--per 1: must be"),
       (["--phy", "S8", "--interval", "15"], "is shorter than one exchange"),
       (["--mtu", "100,dle=27"], "--mtu takes one value, not 100,dle=27"),

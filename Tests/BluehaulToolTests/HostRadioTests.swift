@@ -37,6 +37,12 @@ import Testing
     #expect(run.output.contains(options.last ?? "any"))
   }
 
+  @Test(arguments: ["x", "", "hci", "hci01", "hci99999", "HCI0"])
+  func theDoctorIsAskedAboutNothingElse(adapter: String) async {
+    let run = await ToolRun(["doctor", "--adapter", adapter], examine: { _ in [Self.good] })
+    #expect(run.code == .usage && run.errors.contains("hci0") && run.output.isEmpty, "\(run.errors)")
+  }
+
   @Test(
     arguments: [
       ["--link", "mtu=100"], ["--fault", "drop@40%"], ["--capture", "x.btsnoop"],
@@ -55,6 +61,8 @@ import Testing
     let bench = try Bench()
     let run = await ToolRun(["scan", "--radio", words], variables: ["XDG_STATE_HOME": bench.folder])
     #expect(run.code == .usage && run.errors.contains("hci0"), "\(run.errors)")
+    let doctor = await ToolRun(["doctor", "--adapter", String(words.dropFirst(6))], examine: { _ in [] })
+    #expect(doctor.code == run.code, "one kind of mistake, one code")
   }
 
   @Test func theRadioThatNobodyChoseIsTheHosts() async throws {

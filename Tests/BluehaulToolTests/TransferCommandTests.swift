@@ -196,7 +196,7 @@ extension WholeRuns {
         #expect(run.errors.contains("--radio virtual:DIR"))
         let unknown = await ToolRun(
           arguments + ["--radio", "pigeon:1"], variables: ["XDG_STATE_HOME": bench.folder])
-        #expect(unknown.code == .notFound)
+        #expect(unknown.code == .usage)
         #expect(unknown.errors.contains("pigeon:1"))
       }
     }

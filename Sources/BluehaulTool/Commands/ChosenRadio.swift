@@ -34,7 +34,7 @@ struct ChosenRadio: Hashable, Sendable {
         return .bluez(adapter: adapter)
       default:
         throw TransferError(
-          .radioUnavailable, "\(words) is no radio that this program knows",
+          .invalidArgument, "\(words) is no radio that this program knows",
           advice: "give --radio bluez, bluez:hci1 or virtual:DIR")
       }
     }

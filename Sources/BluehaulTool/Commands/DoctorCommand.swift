@@ -15,7 +15,7 @@ extension CommandDeclaration {
 }
 
 struct DoctorCommand {
-  static let adapter = Option("adapter", .text("ADAPTER"), "The adapter that is meant, such as hci1 (any)")
+  static let adapter = Option("adapter", .adapter, "The adapter that is meant, such as hci1 (any)")
 
   private let invocation: Invocation
 
@@ -29,6 +29,16 @@ struct DoctorCommand {
     throw TransferError(
       .radioUnavailable, problems == 1 ? "one thing has to be mended" : "\(problems) things have to be mended"
     )
+  }
+}
+
+extension ValueSyntax where Value == String {
+  /// The kernel's name of an adapter.
+  static var adapter: Self {
+    Self("ADAPTER") { text throws(InvalidValue) in
+      guard BlueZRadio.canBeAdapter(text) else { throw InvalidValue("is no adapter; give hci0, hci1, ...") }
+      return text
+    }
   }
 }
 

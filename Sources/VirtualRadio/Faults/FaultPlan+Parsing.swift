@@ -118,7 +118,8 @@ private struct FaultItem {
 
   func time(_ text: String) throws(SettingError) -> Duration {
     guard let time = Duration(words: text) else {
-      throw error("\(text) is not a time; write milliseconds, or a number with ms, s or min")
+      throw error(
+        "\(text) is not a time of whole microseconds; write milliseconds, or a number with ms, s or min")
     }
     return time
   }

@@ -5,16 +5,24 @@ extension Duration {
   ///
   /// Takes what is not negative, at most a day, and whole in microseconds.
   init?(words: some StringProtocol) {
-    let units: [(suffix: String, microseconds: Double)] = [
+    let units: [(suffix: String, microseconds: Int64)] = [
       ("min", 60_000_000), ("ms", 1000), ("us", 1), ("s", 1_000_000), ("", 1000),
     ]
     guard let unit = units.first(where: { words.hasSuffix($0.suffix) }) else { return nil }
-    guard let number = Double(plainDecimal: words.dropLast(unit.suffix.count)) else { return nil }
-    let microseconds = number * unit.microseconds
-    guard microseconds <= 86_400_000_000, abs(microseconds - microseconds.rounded()) < 1e-3 else {
-      return nil
-    }
-    self = .microseconds(Int64(microseconds.rounded()))
+    let number = words.dropLast(unit.suffix.count)
+    guard Double(plainDecimal: number) != nil else { return nil }
+    // Exactly: a value that is rounded is another one than was said.
+    let parts = number.split(separator: ".", omittingEmptySubsequences: false)
+    var fraction = parts.dropFirst().first ?? ""
+    while fraction.last == "0" { fraction.removeLast() }
+    // No unit has more twos or fives in it: what has more digits is not whole.
+    guard fraction.count <= 8, let whole = Int64(parts[0].isEmpty ? "0" : parts[0]), whole <= 86_400_000_000
+    else { return nil }
+    let scale = fraction.reduce(Int64(1)) { scale, _ in scale * 10 }
+    let rest = (Int64(fraction) ?? 0) * unit.microseconds
+    let (product, overflow) = whole.multipliedReportingOverflow(by: unit.microseconds)
+    guard !overflow, rest % scale == 0, product + rest / scale <= 86_400_000_000 else { return nil }
+    self = .microseconds(product + rest / scale)
   }
 
   /// The time as ``init(words:)`` reads it, in milliseconds without a unit.

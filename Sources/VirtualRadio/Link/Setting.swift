@@ -40,7 +40,7 @@ struct Setting {
 
   func duration(in range: ClosedRange<Duration>) throws(SettingError) -> Duration {
     guard let duration = Duration(words: value.lowercased()) else {
-      throw error("is not a time; write milliseconds, or a number with ms, s or min")
+      throw error("is not a time of whole microseconds; write milliseconds, or a number with ms, s or min")
     }
     guard range.contains(duration) else {
       throw error(

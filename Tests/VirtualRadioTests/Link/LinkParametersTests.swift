@@ -43,9 +43,34 @@ import Testing
       ("dle=252", "dle=252: must be 27...251"),
       ("interval=31", "interval=31: must be a multiple of 1.25 ms, such as 30 or 31.25"),
       ("interval=5", "interval=5: must be 7.5...4000 ms"),
-      ("interval=-5", "interval=-5: is not a time; write milliseconds, or a number with ms, s or min"),
-      ("interval=1e9", "interval=1e9: is not a time; write milliseconds, or a number with ms, s or min"),
-      ("interval=nan", "interval=nan: is not a time; write milliseconds, or a number with ms, s or min"),
+      (
+        "interval=-5",
+        "interval=-5: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
+      (
+        "interval=1e9",
+        "interval=1e9: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
+      (
+        "interval=nan",
+        "interval=nan: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
+      (
+        "interval=7.5000000001",
+        "interval=7.5000000001: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
+      (
+        "interval=7.5004",
+        "interval=7.5004: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
+      (
+        "interval=99999999999999999999",
+        "interval=99999999999999999999: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
+      (
+        "timeout=0.00000001min",
+        "timeout=0.00000001min: is not a time of whole microseconds; write milliseconds, or a number with ms, s or min"
+      ),
       ("per=1", "per=1: must be 0...0.99"),
       ("per=100%", "per=100%: must be 0...0.99"),
       ("per=inf", "per=inf: is not a number; write a fraction such as 0.01, or 1%"),
