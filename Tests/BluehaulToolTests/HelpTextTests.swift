@@ -98,6 +98,13 @@ import Testing
     }
   }
 
+  @Test(arguments: [["link", "fault"], ["push", "fault"], ["exit-codes", "link"]])
+  func oneTopicAtATime(words: [String]) async {
+    let run = await ToolRun(["help"] + words)
+    #expect(run.code == .usage)
+    #expect(run.errors.contains("is a topic of its own") && !run.errors.contains("did you mean"))
+  }
+
   @Test func everyCommandExplainsItself() {
     for path in CommandPath.all {
       let command = path.command

@@ -72,7 +72,31 @@ import Testing
       #expect(run.output == "")
       #expect(run.errors.hasPrefix("warning: "))
       #expect(run.errors.contains("0-1.json"))
+      #expect(run.errors.contains(text.contains("99") ? "a newer one" : "bluehaul status forget 0-1 "))
       try Documentation.check(await ToolRun("status", "--json", variables: ["XDG_STATE_HOME": state]).lines)
+    }
+  }
+
+  @Test("what lies in a journal's place is named, with what to do about it", arguments: ["folder", "FIFO"])
+  func anotherKindOfFile(kind: String) async throws {
+    try await withState { state in
+      let path = "\(state)/bluehaul/0-1.json"
+      try FileManager.default.createDirectory(
+        atPath: kind == "folder" ? path : "\(state)/bluehaul", withIntermediateDirectories: true)
+      if kind == "FIFO" { try #require(unsafe mkfifo(path, 0o600) == 0) }
+      for (arguments, code) in [(["status"], ExitCode.success), (["resume"], .localStorage)] {
+        let run = await ToolRun(arguments, variables: ["XDG_STATE_HOME": state])
+        #expect(run.code == code)
+        #expect(
+          run.errors.contains("0-1.json: it is no regular file") && run.errors.contains("move away"),
+          "\(run.errors)")
+        #expect(run.errors.components(separatedBy: "0-1.json").count == 2, "told once")
+      }
+      let forget = await ToolRun("status", "forget", "--all", variables: ["XDG_STATE_HOME": state])
+      // Only what cannot be removed as a file is left to a person.
+      #expect(forget.code == (kind == "folder" ? .localStorage : .success))
+      #expect(
+        forget.errors.isEmpty == (kind == "FIFO") && (kind == "FIFO" || forget.errors.contains("move away")))
     }
   }
 

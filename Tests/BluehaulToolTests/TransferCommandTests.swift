@@ -140,6 +140,98 @@ extension WholeRuns {
       #expect(await receiver.run.value.code == .success)
     }
 
+    @Test(
+      "a device has no name that a scan would not report whole",
+      arguments: [("0123456789ABCDEF0123456789ABC", true), ("Messger\u{E4}t in Halle 3, Reihe 1", false)])
+    func longNames(name: String, fits: Bool) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      guard fits else {
+        // 30 bytes in UTF-8.
+        let run = await bench.run("receive", "--name", name, "--into", "\(bench.folder)/in", "--json")
+        #expect(run.code == .usage)
+        #expect(run.errors.contains("30 bytes") && run.errors.contains("1 to 29"), "\(run.errors)")
+        #expect(!FileManager.default.fileExists(atPath: "\(bench.folder)/in"))
+        return
+      }
+      let receiver = await bench.receiver(named: name)
+      let scan = await bench.run("scan", "--json", "--for", "3s")
+      #expect(scan.output.contains("\"name\":\"\(name)\""))
+      #expect(await bench.run("push", file, "--to", name).code == .success)
+      _ = await receiver.stop()
+    }
+
+    @Test(
+      "a capture into a FIFO that nobody reads ends the command before anything is done",
+      arguments: [["push", "fw.bin", "--to", "x"], ["receive", "--name", "x", "--into", "in"], ["demo"]])
+    func captureWithoutReader(arguments: [String]) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let fifo = "\(bench.folder)/fifo"
+      try #require(unsafe mkfifo(fifo, 0o600) == 0)
+      let words = arguments.map { $0 == "fw.bin" ? file : $0 == "in" ? "\(bench.folder)/in" : $0 }
+      let run = await bench.run(words + ["--capture", fifo])
+      #expect(run.code == .localStorage)
+      #expect(run.errors.contains("nobody reads it"), "\(run.errors)")
+    }
+
+    @Test func aDeviceThatDeclinesIsNoLostLink() throws {
+      let output = MemorySink()
+      let printer = JSONPrinter(output: output, errors: MemorySink(), verbosity: .normal, now: { .zero })
+      var view = TransferView([("fw.bin", 10)], ceiling: { _ in nil })
+      view.show(.declined("another sender is being served"), on: printer)
+      #expect(output.text.contains("\"event\":\"declined\"") && output.text.contains("another sender"))
+      try Documentation.check(output.lines.filter { !$0.isEmpty })
+    }
+
+    @Test(
+      "a device in this process keeps nothing, and nobody is told that it does", arguments: ["demo", "bench"])
+    func interruptedSimulation(command: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 4 << 20)
+      let interrupts = Interrupts(exit: {})
+      // What is left at that moment takes its time, and the signal comes before any more of it.
+      let (words, moment) =
+        command == "demo"
+        ? (["demo", file, "--fault", ""], "connecting")
+        : (["bench", "--size", "256KiB", "--clock", "real", "-v"], "GATT")
+      let output = MemorySink { text in if text.contains(moment) { interrupts.raise() } }
+      let run = await bench.run(words, output: output, interrupts: interrupts)
+      #expect(run.code == .interrupted)
+      #expect(run.errors == "bluehaul: interrupted\n")
+    }
+
+    @Test(
+      "what lies in the place of a part is named",
+      arguments: ["part", "state"], ["folder", "link"])
+    func partInTheWay(suffix: String, kind: String) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10_000)
+      let hash = try SHA256Hasher.digest(of: Data(contentsOf: URL(filePath: file)))
+      let name = ".bluehaul-\(hash.hex.prefix(32)).\(suffix)"
+      let folder = "\(bench.folder)/in"
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      if kind == "folder" {
+        try FileManager.default.createDirectory(
+          atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
+      } else {
+        try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: file)
+      }
+      let receiver = await bench.receiver()
+      let push = await bench.run("push", file, "--to", "bench-1", "--compress", "never")
+      #expect(push.code == .refused)
+      #expect(push.errors.contains(name), "\(push.errors)")
+      _ = await receiver.stop()
+    }
+
+    @Test func aFileIsNoFolderToReceiveInto() async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 10)
+      let run = await bench.run("receive", "--name", "x", "--into", file)
+      #expect(run.code == .localStorage)
+      #expect(run.errors.contains("name another folder"), "\(run.errors)")
+    }
+
     @Test(arguments: ["gatt", "l2cap"])
     func aLostLinkDoesNotLowerTheRatioToTheCeiling(via: String) async throws {
       let bench = try Bench()

@@ -160,7 +160,8 @@ struct InterruptionTests {
     let secondEvents = refused.events
     // The end of a link that was given up is not another failure.
     #expect(secondEvents.count { if case .connecting = $0 { true } else { false } } == 3)
-    #expect(secondEvents.count { if case .linkLost = $0 { true } else { false } } == 3)
+    #expect(secondEvents.count { if case .declined = $0 { true } else { false } } == 3)
+    #expect(!secondEvents.contains { if case .linkLost = $0 { true } else { false } })
     try await device.stop()
   }
 

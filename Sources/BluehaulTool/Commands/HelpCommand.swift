@@ -25,6 +25,9 @@ enum HelpCommand {
       invocation.environment.output.write(topic.text(help))
       return
     }
+    if let topic = words.first(where: { HelpTopic(rawValue: $0) != nil }), words.count > 1 {
+      throw UsageError("\(topic) is a topic of its own", command: "bluehaul help \(topic)")
+    }
     for word in words {
       guard let command = path.command.subcommand(word) else {
         let names = path.command.subcommands.map(\.name) + (path.commands.count == 1 ? HelpTopic.all : [])

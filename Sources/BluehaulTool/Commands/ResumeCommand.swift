@@ -53,18 +53,13 @@ struct ResumeCommand {
   /// The transfer that is meant; nil where none is unfinished and none was named.
   private func unfinished() throws -> TransferRecord? {
     let journal = TransferJournal(directory: try invocation.environment.stateDirectory())
-    var records: [TransferRecord] = []
-    var damage: TransferError?
-    for entry in try journal.entries() {
-      switch entry.record {
-      case .success(let record): records.append(record)
-      case .failure(let error):
-        invocation.printer.show(.warning(error))
-        damage = damage ?? error
-      }
-    }
+    let entries = try journal.entries()
+    let records = entries.compactMap { try? $0.record.get() }
+    let damages = entries.compactMap(\.damage)
     // Not "nothing is unfinished": that would be taken for success.
-    if records.isEmpty, let damage { throw damage }
+    let ending = records.isEmpty ? damages.last : nil
+    for damage in ending == nil ? damages : damages.dropLast() { invocation.printer.show(.warning(damage)) }
+    if let ending { throw ending }
     let id = invocation.arguments.all(Self.id).first
     let device = invocation.arguments[Self.to]
     var meant: [TransferRecord] = []

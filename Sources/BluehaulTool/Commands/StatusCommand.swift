@@ -41,10 +41,8 @@ enum StatusCommand {
     let journal = TransferJournal(directory: try invocation.environment.stateDirectory())
     let entries = try journal.entries()
     for entry in entries {
-      switch entry.record {
-      case .success(let record): invocation.printer.show(.unfinished(record))
-      case .failure(let error): invocation.printer.show(.warning(error))
-      }
+      if let record = try? entry.record.get() { invocation.printer.show(.unfinished(record)) }
+      if let damage = entry.damage { invocation.printer.show(.warning(damage)) }
     }
     if entries.isEmpty { invocation.printer.show(.nothingUnfinished) }
   }
@@ -104,6 +102,16 @@ extension TransferJournal.Entry {
     if case .success(let record) = record { return record.transferID.hex }
     let name = path.split(separator: "/").last.map(String.init) ?? path
     return name.hasSuffix(".json") ? String(name.dropLast(5)) : name
+  }
+
+  /// Why no record is to be had, with what to do about it; nil: there is one.
+  var damage: TransferError? {
+    guard case .failure(var error) = record else { return nil }
+    if error.code == .damagedState, error.advice == nil {
+      error.advice =
+        "bluehaul status forget \(Printable.shellWord(identifier)) removes it; another push goes on where the device stands"
+    }
+    return error
   }
 
   fileprivate func isFor(_ device: String) -> Bool {

@@ -43,6 +43,12 @@ extension Report {
       ])
   }
 
+  static func declined(_ why: String) -> Report {
+    Report(
+      "declined", .note, ["the device does not take it now (\(Printable.text(why))); asking again"],
+      [.init("message", .string(why))])
+  }
+
   static func goingOn(_ name: String, from durable: Int, of size: Int) -> Report {
     let words =
       durable >= size

@@ -80,7 +80,13 @@ final class SimulatedDevice: Sendable {
       working.cancel()
     }
     guard let first else { throw CancellationError() }
-    let value = try first.get()
+    let value: Value
+    do {
+      value = try first.get()
+    } catch let error as TransferError where error.code == .cancelled {
+      // The device goes with this process: nothing is kept that could be gone on with.
+      throw CancellationError()
+    }
     device.cancel()
     _ = await device.result
     await watcher.value

@@ -64,6 +64,7 @@ struct TransferView {
         printer.show(.linkLost(why, object: last.object, confirmed: Int(clamping: confirmed)))
       }
       isLinkLost = true
+    case .declined(let why): printer.show(.declined(why))
     case .accepted(let index, let name, let durable, let size):
       let durable = Int(clamping: durable)
       if heldBefore[index] == nil { heldBefore[index] = durable }

@@ -37,6 +37,8 @@ final class PushDriver: @unchecked Sendable {
   private var isDraining = false
   /// The carrier was lost and whoever noticed goes on with the link.
   private var isLosing = false
+  /// The link is being ended because the device has declined in words.
+  private var isDeclining = false
   /// The carrier did not take all there was: look again at this time, in case its ready signal never comes.
   private var lookAgain: Duration?
   private var meter: ProgressMeter?
@@ -140,6 +142,8 @@ final class PushDriver: @unchecked Sendable {
   /// The link is of no use any more: it is ended, and another one is made; `refusal` where the device has declined in words.
   func drop(_ why: String, refusal: TransferError? = nil) {
     guard !isOver else { return }
+    isDeclining = refusal != nil
+    defer { isDeclining = false }
     connection.handle(refusal.map(ConnectionMachine.Input.refused) ?? .drop(why))
     armTimer()
   }
@@ -361,7 +365,7 @@ extension PushDriver: ConnectionClient {
     endSession(TransferError(.disconnected, "the link to \(target) was lost: \(why)", isRetriable: true))
     guard !isOver else { return }
     handleLink(.ended)
-    emit(.linkLost(why, confirmed: standing.durableNow))
+    emit(isDeclining ? .declined(why) : .linkLost(why, confirmed: standing.durableNow))
   }
 
   func connectionEntered(_ state: ConnectionMachine.State) {

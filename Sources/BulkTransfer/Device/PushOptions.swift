@@ -52,6 +52,8 @@ public enum PushEvent: Hashable, Sendable {
   case channelAbandoned(String)
   /// The link is gone; it will be made again.
   case linkLost(String, confirmed: UInt64)
+  /// The device has declined for now, mostly because it is busy, in these words; it is asked again after a while.
+  case declined(String)
   /// The device takes an object, from an offset on; above 0 it goes on with what it has.
   case accepted(index: Int, name: String, durable: UInt64, size: UInt64)
   /// Where it stands.

@@ -26,10 +26,11 @@ final class DirectoryPart: ReceiverPart {
     self.name = name
     self.storage = storage
     let opened: Inside
+    var file = DirectoryStorage.partName(object.sha256)
     do throws(SystemError) {
-      opened = try Self.openFiles(object, storage)
+      opened = try Self.openFiles(object, storage, at: &file)
     } catch {
-      throw .failure(error, to: "store a part in", storage.path)
+      throw .failure(error, to: "store a part in", "\(storage.path)/\(file)")
     }
     try storage.checkSpace(for: object.size - opened.state.durable)
     inside = PosixMutex(opened)
@@ -156,9 +157,9 @@ extension DirectoryPart {
     if let failure { throw failure }
   }
 
-  /// Opens both files and finds out how much of the part counts.
+  /// Opens both files and finds out how much of the part counts; `name` is always the file that is being looked at.
   private static func openFiles(
-    _ object: ReceivedObject, _ storage: DirectoryStorage
+    _ object: ReceivedObject, _ storage: DirectoryStorage, at name: inout String
   ) throws(SystemError) -> Inside {
     let operations = storage.operations
     let (partName, stateName) = (
@@ -174,6 +175,7 @@ extension DirectoryPart {
       part = try OpenFile(partName, in: storage.folder, flags: flags | O_EXCL, mode: 0o666, operations)
       status = try operations.status(of: part.descriptor)
     }
+    name = stateName
     let file = try OpenFile(stateName, in: storage.folder, flags: flags, mode: 0o666, operations)
     let bytes = try operations.read(file.descriptor, at: 0, count: 2 * PartState.slotSize)
     let found = PartState.newest(in: bytes)
@@ -184,6 +186,7 @@ extension DirectoryPart {
       try record(durable, object, &state, file)
       try operations.sync(storage.folder.descriptor)
     }
+    name = partName
     // What lies beyond was never promised to anybody.
     if status.size > durable { try operations.truncate(part.descriptor, to: durable) }
     return Inside(files: Files(part: part, state: file), state: state)

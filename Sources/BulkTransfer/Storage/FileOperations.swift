@@ -111,11 +111,24 @@ extension TransferError {
         .storage, "the disk failed to \(action) \(path.printable)",
         advice: "look for disk errors in the kernel log; what was confirmed before is kept")
     case ENOENT:
-      TransferError(.storage, "cannot \(action) \(path.printable): it or its folder does not exist")
+      TransferError(
+        .storage, "cannot \(action) \(path.printable): it or its folder does not exist",
+        advice: "make the folder, or name another place")
     case EISDIR:
-      TransferError(.storage, "cannot \(action) \(path.printable): it is no regular file")
+      TransferError(
+        .storage, "cannot \(action) \(path.printable): it is no regular file",
+        advice: "move away what is there, or name another place")
     case ENOTDIR:
-      TransferError(.storage, "cannot \(action) \(path.printable): a part of the path is no folder")
+      TransferError(
+        .storage, "cannot \(action) \(path.printable): it, or a part of the path, is no folder",
+        advice: "move away what is there, or name another folder")
+    case EFBIG:
+      TransferError(
+        .storage, "cannot \(action) \(path.printable): it would be larger than a file may be",
+        advice: "raise the limit (ulimit -f), or use another file system")
+    case ENAMETOOLONG:
+      TransferError(
+        .storage, "cannot \(action) \(path.printable): the name is too long", advice: "choose a shorter one")
     case ELOOP:
       TransferError(
         .storage, "cannot \(action) \(path.printable): it is a symbolic link",
