@@ -26,7 +26,7 @@ enum HelpCommand {
       return
     }
     if let topic = words.first(where: { HelpTopic(rawValue: $0) != nil }), words.count > 1 {
-      throw UsageError("\(topic) is a topic of its own", command: "bluehaul help \(topic)")
+      throw UsageError("\(topic) is a topic of its own", command: "bluehaul help")
     }
     for word in words {
       guard let command = path.command.subcommand(word) else {

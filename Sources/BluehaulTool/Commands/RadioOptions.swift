@@ -97,7 +97,7 @@ enum RadioOptions {
       throw TransferError(
         .storage, error.description,
         advice: error.errorNumber == ENXIO
-          ? "start what reads it first" : "name another file with --\(capture.declaration.name)")
+          ? "start its reader first" : "name another file with --\(capture.declaration.name)")
     }
   }
 }
