@@ -19,8 +19,10 @@ let sampleSettings: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings
 /// Apple platforms have their own CoreBluetooth: there the radios and our module are left out.
 #if os(Linux)
   let coreBluetooth: [Target.Dependency] = ["CoreBluetooth"]
+  let linux: [Target.Dependency] = ["CLinux"]
 #else
   let coreBluetooth: [Target.Dependency] = []
+  let linux: [Target.Dependency] = []
 #endif
 
 var products: [Product] = [
@@ -52,7 +54,8 @@ var targets: [Target] = [
   // The engine: image files, manifests, windows, sessions. Knows CoreBluetooth and no radio.
   .target(
     name: "BulkTransfer",
-    dependencies: ["Locking", "SystemCalls", "Wording", "CCrypto", "CISAL", "CZstd"] + coreBluetooth,
+    dependencies: ["Locking", "SystemCalls", "Wording", "CCrypto", "CISAL", "CZstd"] + coreBluetooth
+      + linux,
     swiftSettings: settings),
   .testTarget(
     name: "BulkTransferTests", dependencies: ["BulkTransfer", "Locking", "SystemCalls", "TestSupport"],

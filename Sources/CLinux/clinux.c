@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -43,6 +44,11 @@ uint64_t clinux_time_stamp_counter(void) {
 #else
   return 0;
 #endif
+}
+
+int clinux_rename(int directory, const char *name, const char *other, int how) {
+  unsigned flags = how == CLINUX_EXCHANGE ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  return renameat2(directory, name, directory, other, flags);
 }
 
 int clinux_closing_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }

@@ -113,6 +113,35 @@ extension WholeRuns {
       }
     }
 
+    @Test("its own files are replaced by the next measurement, others and one file for two are refused first")
+    func outputFiles() async throws {
+      let folder = TemporaryFolder()
+      let image = Data([0x3D, 0xB8, 0xF3, 0x96]) + Data(0..<100)
+      try folder.write(image, "fw.bin")
+      let (table, chart) = (folder.path("t.csv"), folder.path("c.svg"))
+      for options in [[], ["--ping", "3"]] {
+        let run = await ToolRun(
+          ["bench", "--via", "gatt", "--csv", table, "--plot", chart]
+            + (options.isEmpty ? ["--size", "4KiB"] : options))
+        #expect(run.code == .success, "\(run.errors)")
+      }
+      let written = (folder.contents("t.csv"), folder.contents("c.svg"))
+      for options in [
+        ["--csv", folder.path("fw.bin")], ["--plot", folder.path("fw.bin")],
+        ["--capture", folder.path("fw.bin")], ["--plot", table], ["--csv", chart],
+        ["--csv", folder.path("x"), "--plot", folder.path("./x")],
+        ["--csv", folder.path("x"), "--capture", folder.path("x")],
+        ["--plot", folder.path("x"), "--capture", folder.path("x")], ["--csv", folder.path],
+      ] {
+        let run = await ToolRun(["bench", "--size", "4KiB"] + options)
+        #expect(run.code == .usage, "\(options): \(run.errors)")
+        #expect(run.output == "")
+      }
+      #expect(folder.contents("fw.bin") == image)
+      #expect(folder.contents("t.csv") == written.0 && folder.contents("c.svg") == written.1)
+      #expect(folder.names == ["c.svg", "fw.bin", "t.csv"])
+    }
+
     @Test func overTime() async throws {
       let folder = TemporaryFolder()
       _ = try await bench("--size", "128KiB", "--plot", folder.path("time.svg"))

@@ -68,6 +68,44 @@ import Testing
     }
   }
 
+  @Test("a manifest follows a link, also one to what is not there, and never describes itself")
+  func manifestOverLink() async throws {
+    try await withFolder { folder in
+      let (image, link) = ("\(folder)/fw.bin", "\(folder)/link.json")
+      try write([1, 2, 3], image)
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "release.json")
+      for _ in 1...2 {
+        #expect(await ToolRun("manifest", "create", image, "--output", link).code == .success)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "release.json")
+      }
+      let text = try Data(contentsOf: URL(filePath: "\(folder)/release.json"))
+      #expect(await ToolRun("manifest", "verify", "\(folder)/release.json").code == .success)
+      let run = await ToolRun("manifest", "create", "\(folder)/release.json", "--output", link)
+      #expect(run.code == .usage)
+      #expect(try Data(contentsOf: URL(filePath: "\(folder)/release.json")) == text)
+    }
+  }
+
+  @Test("two files that would be one at the receiver are refused, and nothing is begun")
+  func namesTwice() async throws {
+    try await withFolder { folder in
+      let (first, second) = ("\(folder)/f.bin", "\(folder)/s/f.bin")
+      try FileManager.default.createDirectory(atPath: "\(folder)/s", withIntermediateDirectories: true)
+      try write([1, 2, 3], first)
+      try write([4, 5, 6], second)
+      for command in [
+        ["push", first, second, "--to", "bench-1", "--radio", "virtual:\(folder)/air"],
+        ["manifest", "create", first, second],
+      ] {
+        let run = await ToolRun(command, variables: ["XDG_STATE_HOME": "\(folder)/state"])
+        #expect(run.code == .usage)
+        #expect(run.output == "")
+        #expect(run.errors.contains(first) && run.errors.contains(second))
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["f.bin", "s"])
+    }
+  }
+
   @Test func whatIsNoFileIsSaidSo() async throws {
     try await withFolder { folder in
       try write([], "\(folder)/empty")

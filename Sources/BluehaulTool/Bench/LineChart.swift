@@ -1,3 +1,4 @@
+internal import BulkTransfer
 internal import Foundation
 
 /// A line chart as SVG, readable on light and on dark paper: colours follow the reader's setting (CSS `prefers-color-scheme`).
@@ -28,6 +29,9 @@ struct LineChart: Sendable {
   var series: [Series]
 
   private static let width = 840.0
+  /// What every drawing begins with; it tells them from other files.
+  fileprivate static let beginning =
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(Int(width)) "
   private static let plot = (left: 84.0, right: 816.0, height: 330.0)
   private static let legendRow = 20.0
   /// Colours on light and on dark paper that also differ for who sees colours differently (Okabe and Ito, darkened for light paper).
@@ -53,7 +57,7 @@ struct LineChart: Sendable {
     func y(_ value: Double) -> String { number(bottom - value / ys.end * Self.plot.height) }
 
     var lines = [
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(number(Self.width)) \(number(height))\" role=\"img\">",
+      "\(Self.beginning)\(number(height))\" role=\"img\">",
       "<title>\(escaped(title))</title>", style,
       "<rect class=\"paper\" width=\"\(number(Self.width))\" height=\"\(number(height))\"/>",
       "<text class=\"title\" x=\"\(number(Self.plot.left))\" y=\"30\">\(escaped(title))</text>",
@@ -165,4 +169,9 @@ struct LineChart: Sendable {
     Printable.text(text).replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(
       ">", with: "&gt;")
   }
+}
+
+extension OutputFile.Kind {
+  /// Drawings of ``LineChart``.
+  static let chart = Self("drawing of bluehaul bench") { $0.starts(with: Data(LineChart.beginning.utf8)) }
 }

@@ -119,21 +119,16 @@ struct BenchCommand {
     overRadio: (BenchMode, DeviceTarget, any Radio) async throws -> Result
   ) async throws {
     try checkOptions()
+    let files = try BenchFiles(arguments)
     let results =
       if let device = arguments[Self.to] {
         try await onRadio(device, overRadio)
       } else {
         try await onSimulatedLinks(simulated)
       }
-    if let path = arguments[Self.csv] { try write(Result.csv(results), to: path) }
-    if let path = arguments[Self.plot] { try write(Result.svg(results), to: path) }
+    try files.write(results, telling: invocation.printer)
     // The last words are the last measurement's: they end what --json prints.
     if let last = results.last { show(last) }
-  }
-
-  private func write(_ text: String, to path: String) throws(TransferError) {
-    try AtomicFile(path: path).write(Data(text.utf8))
-    invocation.printer.show(.wrote(path))
   }
 
   private func show(_ result: some BenchMeasurement) {
@@ -290,11 +285,5 @@ struct BenchCommand {
     _ mode: BenchMode, _ target: DeviceTarget, _ radio: any Radio
   ) async throws -> RoundTripResult {
     try await RoundTripResult(mode: mode, link: nil, pings(mode).measure(to: target, on: radio))
-  }
-}
-
-extension Report {
-  static func wrote(_ path: String) -> Report {
-    Report("wrote", .note, ["wrote \(Printable.text(path))"], [.init("path", .string(path))])
   }
 }

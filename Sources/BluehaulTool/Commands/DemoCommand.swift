@@ -115,7 +115,8 @@ struct DemoCommand {
     let data = try SampleImage.data()
     // What others may have put into a folder for temporary files is not taken on trust.
     if (try? Data(contentsOf: URL(filePath: path))) == data { return path }
-    try AtomicFile(path: path).write(data)
+    let kind = OutputFile.Kind("sample image") { $0.starts(with: data.prefix(SampleImage.headerSize)) }
+    try OutputFile(path: path, kind: kind, followsLinks: false).write(data)
     printer.show(.sampleMade(path, size: data.count))
     return path
   }

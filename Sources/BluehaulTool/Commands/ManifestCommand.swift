@@ -49,8 +49,15 @@ enum ManifestCommand {
     let arguments = invocation.arguments
     let output = arguments[output]
     let home = output.map { folder(of: absolute($0)) }
+    var file: OutputFile?
+    if let output { file = try OutputFile(path: output, kind: .manifest) }
     var objects: [TransferManifest.Object] = []
     for path in arguments.all(files) {
+      if let file, let input = try? OutputFile(path: path, kind: .manifest), input.isSame(as: file) {
+        throw TransferError(
+          .invalidArgument, "\(Printable.text(path)) cannot be described and be written over",
+          advice: "name another file with \(ManifestCommand.output.declaration.usage)")
+      }
       let image = try ImageFile(path: path, options: TransferOptions.image(arguments))
       objects.append(
         try image.describe(path: relative(absolute(path), to: home), segmentSize: arguments[segment]))
@@ -58,25 +65,12 @@ enum ManifestCommand {
     // Whole seconds, as it is written.
     let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
     let manifest = try TransferManifest(objects: objects, target: arguments[target], created: now)
-    guard let output else {
+    guard let file else {
       invocation.environment.output.write(String(decoding: try manifest.encoded(), as: UTF8.self))
       return
     }
-    try checkReplaceable(output)
-    try manifest.write(to: output)
-    invocation.printer.show(.manifest(manifest, path: output, event: "manifest_created", level: .note))
-  }
-
-  /// Only a manifest is replaced by a manifest: a mistyped name must not cost an image.
-  private static func checkReplaceable(_ path: String) throws(TransferError) {
-    guard FileManager.default.fileExists(atPath: path) else { return }
-    do throws(TransferError) {
-      _ = try TransferManifest(path: path)
-    } catch {
-      throw TransferError(
-        .invalidArgument, "\(Printable.text(path)) is there already and is no manifest",
-        advice: "name another file or remove it")
-    }
+    try file.write(manifest.encoded())
+    invocation.printer.show(.manifest(manifest, path: file.path, event: "manifest_created", level: .note))
   }
 
   static func show(_ invocation: Invocation) throws(TransferError) {

@@ -89,6 +89,8 @@ enum RadioOptions {
 
   static func capture(_ arguments: ParsedArguments, printer: any EventPrinter) throws -> BTSnoopWriter? {
     guard let path = arguments[capture] else { return nil }
+    // What must stay is refused in the same words as everywhere.
+    _ = try OutputFile(path: path, kind: .capture)
     do {
       return try BTSnoopWriter(path: path) { failure in
         printer.show(.warning(TransferError(.storage, failure.description)))
@@ -138,4 +140,9 @@ extension ValueSyntax where Value == RadioOptions.FaultWords {
       }
     }
   }
+}
+
+extension OutputFile.Kind {
+  /// Captures as btsnoop: made by this program or another one.
+  static let capture = Self("capture") { $0.starts(with: Data("btsnoop\0".utf8)) }
 }

@@ -123,7 +123,7 @@ public struct SenderSession: Sendable {
   ///   - accepted: how many objects, from the first, were accepted in earlier sessions of this run: they are not discarded again.
   ///   - coding: ``coding`` of the session before, after a reconnect.
   ///   - meter: that of the session before, after a reconnect.
-  /// - Throws: `invalidArgument` for a value outside its range.
+  /// - Throws: `invalidArgument` for a value outside its range, and for two objects of one name.
   public init(
     objects: [OutgoingObject], first: Int = 0, transfer: [UInt8], sessionNumber: UInt64,
     configuration: HaulConfiguration = HaulConfiguration(), discardsStored: Bool = false,
@@ -135,6 +135,7 @@ public struct SenderSession: Sendable {
         advice: "give 1 to 65535 objects")
     }
     for object in objects { try object.check() }
+    try checkNames(objects.map { ($0.name, $0.name) })
     self.objects = objects
     self.configuration = try configuration.checked()
     self.transfer = transfer

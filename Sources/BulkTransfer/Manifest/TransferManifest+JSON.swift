@@ -1,7 +1,7 @@
 public import Foundation
 
 extension TransferManifest {
-  private static let formatName = "bluehaul-manifest"
+  fileprivate static let formatName = "bluehaul-manifest"
 
   /// The manifest as JSON text, byte for byte as `docs/manifest.md` says.
   ///
@@ -58,9 +58,25 @@ extension TransferManifest {
     try self.init(decoding: text, document: path)
   }
 
-  /// Writes the manifest to `path`, whole or not at all.
+  /// Writes the manifest to `path`, whole or not at all, in the way of ``OutputFile``.
   public func write(to path: String) throws(TransferError) {
-    try AtomicFile(path: path).write(encoded())
+    try OutputFile(path: path, kind: .manifest).write(encoded())
+  }
+
+  /// What a text has to have to be a manifest, of whatever version.
+  fileprivate struct Header: JSONReadable {
+    init(reading reader: JSONReader) throws {
+      guard try reader.optionalText("format") == TransferManifest.formatName else {
+        throw reader.fault("format", "is another one")
+      }
+    }
+  }
+}
+
+extension OutputFile.Kind {
+  /// Manifests, of whatever version.
+  public static let manifest = Self("manifest", headLength: TransferManifest.longestText) { text in
+    (try? JSONReader.read(TransferManifest.Header.self, from: text, document: "")) != nil
   }
 }
 

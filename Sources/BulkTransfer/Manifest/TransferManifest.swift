@@ -91,12 +91,13 @@ public struct TransferManifest: Hashable, Sendable {
   /// Identity of the contents: equal for equal bytes in equal order, whatever their names are.
   public let transferID: SHA256Digest
 
-  /// - Throws: `invalidArgument` unless there are 1 to 1024 objects.
+  /// - Throws: `invalidArgument` unless there are 1 to 1024 objects, each with a name of its own.
   public init(objects: [Object], target: Target? = nil, created: Date? = nil) throws(TransferError) {
     guard (1...Self.mostObjects).contains(objects.count) else {
       throw TransferError(
         .invalidArgument, "a manifest has 1 to \(Self.mostObjects) objects, not \(objects.count)")
     }
+    try checkNames(objects.map { ($0.name, $0.path) })
     self.objects = objects
     self.target = target
     self.created = created
@@ -110,6 +111,21 @@ public struct TransferManifest: Hashable, Sendable {
   static func transferID(of objects: [(UInt64, SHA256Digest)]) throws(TransferError) -> SHA256Digest {
     let text = "bluehaul transfer 1\n" + objects.map { "\($0.0) \($0.1.hex)\n" }.joined()
     return try SHA256Hasher.digest(of: Data(text.utf8))
+  }
+}
+
+/// Refuses two objects of one name: a receiver would keep the one in place of the other, or neither let be.
+func checkNames(_ objects: [(name: String, path: String)]) throws(TransferError) {
+  var paths: [String: String] = [:]
+  for object in objects {
+    guard let earlier = paths.updateValue(object.path, forKey: object.name) else { continue }
+    let files =
+      earlier == object.path
+      ? "\(earlier.printable) is there twice"
+      : "\(earlier.printable) and \(object.path.printable) are two files"
+    throw TransferError(
+      .invalidArgument, "\(files) and would be one at the receiver, named \(object.name.printable)",
+      advice: "send each once, and files of one name one by one, each under a name of its own")
   }
 }
 

@@ -29,7 +29,10 @@ public struct AtomicFile: Sendable {
   public func write(_ contents: Data) throws(TransferError) {
     do {
       let folder = try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY, operations)
-      try write(contents, in: folder)
+      try operations.put(contents, as: name, permissions, in: folder) { temporary throws(SystemError) in
+        try operations.rename(temporary, to: name, in: folder.descriptor)
+        return true
+      }
     } catch {
       throw .failure(error, to: "write", path)
     }
@@ -71,21 +74,34 @@ public struct AtomicFile: Sendable {
   private func isLeftover(_ other: String) -> Bool {
     other.hasPrefix(".\(name).") && other.hasSuffix(".tmp")
   }
+}
 
-  private func write(_ contents: Data, in folder: OpenFile) throws(SystemError) {
+extension FileOperations {
+  /// Stores contents durably under a name in a folder, whole or not at all.
+  ///
+  /// - Parameter giveName: gives the temporary file its name; false if it may not have it, and then it goes.
+  @discardableResult
+  func put(
+    _ contents: Data, as name: String, _ permissions: UInt32, in folder: OpenFile,
+    giveName: (_ temporary: String) throws(SystemError) -> Bool
+  ) throws(SystemError) -> Bool {
     let unique = String(UInt64.random(in: .min ... .max), radix: 36)
-    let temporary = ".\(name).\(unique).tmp"
+    let temporary = ".\(name.cut(to: 200)).\(unique).tmp"
     let file = try OpenFile(
-      temporary, in: folder, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: permissions, operations)
-    do {
-      try operations.write(file.descriptor, contents, at: 0)
-      try operations.sync(file.descriptor)
-      try operations.rename(temporary, to: name, in: folder.descriptor)
+      temporary, in: folder, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: permissions, self)
+    do throws(SystemError) {
+      try write(file.descriptor, contents, at: 0)
+      try sync(file.descriptor)
+      guard try giveName(temporary) else {
+        try remove(temporary, in: folder.descriptor)
+        return false
+      }
     } catch {
-      try? operations.remove(temporary, in: folder.descriptor)
+      try? remove(temporary, in: folder.descriptor)
       throw error
     }
-    try operations.sync(folder.descriptor)
+    try sync(folder.descriptor)
+    return true
   }
 }
 

@@ -207,40 +207,17 @@ extension DirectoryPart {
     let (operations, folder) = (storage.operations, storage.folder.descriptor)
     let partName = DirectoryStorage.partName(object.sha256)
     if storage.policy.existingFile == .replace {
-      do throws(SystemError) {
-        try operations.rename(partName, to: name.text, in: folder)
-      } catch {
-        if error.number == EISDIR || error.number == ENOTEMPTY { throw storage.taken(name.text) }
-        throw error
-      }
-      return name.text
+      // What is no regular file was not there when the object was accepted, and was not put there by a receiver.
+      let isNamed = try operations.move(partName, to: name.text, in: folder) { $0.kind == .regular }
+      if isNamed { return name.text }
+      throw storage.taken(name.text)
     }
     var candidate = name.text
     for number in 1...DirectoryStorage.highestNumber {
-      if try moveExclusively(partName, to: candidate) { return candidate }
+      if try operations.moveExclusively(partName, to: candidate, in: folder) { return candidate }
       if storage.policy.existingFile == .refuse { break }
       candidate = name.numbered(number)
     }
     throw storage.taken(name.text)
-  }
-
-  /// False if the new name is taken.
-  private func moveExclusively(_ partName: String, to candidate: String) throws(SystemError) -> Bool {
-    let (operations, folder) = (storage.operations, storage.folder.descriptor)
-    do throws(SystemError) {
-      try operations.link(partName, to: candidate, in: folder)
-      try operations.remove(partName, in: folder)
-      return true
-    } catch {
-      if error.number == EEXIST { return false }
-      guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(error.number), error.call == "linkat" else {
-        throw error
-      }
-    }
-    // A file system without hard links (FAT): there is a moment between looking and renaming, in which only our own process, which holds
-    // the folder's lock, is kept from taking the name.
-    if (try? operations.status(of: candidate, in: folder, followingLinks: false)) != nil { return false }
-    try operations.rename(partName, to: candidate, in: folder)
-    return true
   }
 }

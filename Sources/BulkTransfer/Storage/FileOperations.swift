@@ -19,6 +19,8 @@ struct FileStatus: Hashable, Sendable {
   var modified: Int64
   /// Time of the last change of contents or status, in the same unit: no program can set it.
   var changed: Int64 = 0
+  /// Who may read, write and execute it.
+  var permissions: UInt32 = 0o666
 }
 
 /// What the engine asks of a file system, one method a system call; tests put a file system in its place that fails or forgets.
@@ -50,6 +52,12 @@ protocol FileOperations: Sendable {
   func forgetCached(_ descriptor: Int32)
   /// renameat(2): replaces what has the new name.
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError)
+  /// renameat2(2), RENAME_NOREPLACE: fails with EEXIST if the new name is taken, and with EINVAL or ENOSYS where the file system has no such call.
+  func renameExclusively(_ name: String, to newName: String, in directory: Int32) throws(SystemError)
+  /// renameat2(2), RENAME_EXCHANGE: each gets the other's name; fails with EINVAL or ENOSYS where the file system has no such call.
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError)
+  /// readlinkat(2), of a path.
+  func target(ofLink path: String) throws(SystemError) -> String
   /// linkat(2): fails with EEXIST if the new name is taken.
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError)
   /// unlinkat(2).

@@ -5,6 +5,7 @@ internal import SystemCalls
 // The compiler finds the members of `stat` in whichever C module it loaded first.
 #if os(Linux)
   internal import CDispatch
+  internal import CLinux
   internal import CoreFoundation
   internal import Glibc
 #endif
@@ -99,6 +100,32 @@ struct SystemFileOperations: FileOperations {
     _ = try retrying("renameat") { unsafe renameat(directory, name, directory, newName) }
   }
 
+  func renameExclusively(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
+    _ = try retrying("renameat2") {
+      #if canImport(Darwin)
+        unsafe renameatx_np(directory, name, directory, newName, UInt32(RENAME_EXCL))
+      #else
+        unsafe clinux_rename(directory, name, newName, Int32(CLINUX_NO_REPLACE))
+      #endif
+    }
+  }
+
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {
+    _ = try retrying("renameat2") {
+      #if canImport(Darwin)
+        unsafe renameatx_np(directory, name, directory, other, UInt32(RENAME_SWAP))
+      #else
+        unsafe clinux_rename(directory, name, other, Int32(CLINUX_EXCHANGE))
+      #endif
+    }
+  }
+
+  func target(ofLink path: String) throws(SystemError) -> String {
+    var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = try retrying("readlink") { unsafe readlink(path, &bytes, bytes.count) }
+    return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     _ = try retrying("linkat") { unsafe linkat(directory, name, directory, newName, 0) }
   }
@@ -182,6 +209,7 @@ extension FileStatus {
       default: .other
       }
     size = UInt64(clamping: buffer.st_size)
+    permissions = UInt32(buffer.st_mode) & 0o777
     device = UInt64(truncatingIfNeeded: buffer.st_dev)
     inode = UInt64(buffer.st_ino)
     links = Int(clamping: buffer.st_nlink)

@@ -30,6 +30,11 @@ int clinux_epoll_ready(int epoll, uint64_t *numbers, int capacity);
 // The processor's time stamp counter; 0 where it is not an x86-64.
 uint64_t clinux_time_stamp_counter(void);
 
+enum { CLINUX_NO_REPLACE, CLINUX_EXCHANGE };
+
+// renameat2(2) within one folder, with RENAME_NOREPLACE or RENAME_EXCHANGE. 0, or -1 and errno.
+int clinux_rename(int directory, const char *name, const char *other, int how);
+
 // pipe2(2) with O_CLOEXEC: no other child that is started meanwhile keeps the pipe open. 0, or -1 and errno.
 int clinux_closing_pipe(int ends[2]);
 

@@ -171,6 +171,9 @@ struct StatusOverride: FileOperations {
   func syncContents(_ descriptor: Int32) throws(SystemError) {}
   func forgetCached(_ descriptor: Int32) {}
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
+  func renameExclusively(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {}
+  func target(ofLink path: String) throws(SystemError) -> String { path }
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {}
   func remove(_ name: String, in directory: Int32) throws(SystemError) {}
   func makeDirectory(_ name: String, in directory: Int32?, mode: UInt32) throws(SystemError) {}

@@ -53,17 +53,43 @@ struct TransferManifestTests {
     #expect(try TransferManifest(decoding: Data([0xEF, 0xBB, 0xBF] + text.utf8)) == manifest)
   }
 
+  @Test("two objects of one name are refused with both paths, also where a text has them")
+  func names() throws {
+    func object(_ path: String, _ seed: UInt64) throws -> TransferManifest.Object {
+      try TransferManifest.Object(
+        describing: MemorySource(pattern(100, seed: seed)), name: "f.bin", path: path, format: .raw)
+    }
+    let error = try #require(
+      #expect(throws: TransferError.self) {
+        try TransferManifest(objects: [object("f.bin", 1), object("s/f.bin", 2)])
+      })
+    #expect(error.code == .invalidArgument)
+    #expect(error.message.contains("f.bin and s/f.bin") && error.advice != nil)
+    let twice = #expect(throws: TransferError.self) {
+      try TransferManifest(objects: [object("f.bin", 1), object("f.bin", 1)])
+    }
+    #expect(twice?.code == .invalidArgument)
+    let other = try TransferManifest.Object(
+      describing: MemorySource(pattern(100, seed: 2)), name: "g.bin", path: "s/f.bin", format: .raw)
+    let text = String(
+      decoding: try TransferManifest(objects: [object("f.bin", 1), other]).encoded(), as: UTF8.self)
+    let read = #expect(throws: TransferError.self) {
+      try TransferManifest(decoding: Data(text.replacing("g.bin", with: "f.bin").utf8))
+    }
+    #expect(read?.code == .damagedState && read?.message.contains("f.bin and s/f.bin") == true)
+  }
+
   @Test("the identifier follows the bytes and their order, and nothing else")
   func identity() throws {
     let (a, b) = (pattern(5000), pattern(6000, seed: 2))
-    let both = try TransferManifest(objects: [Self.object(a), Self.object(b)])
+    let both = try TransferManifest(objects: [Self.object(a), Self.object(b, name: "b.bin")])
     let renamed = try TransferManifest(
       objects: [Self.object(a, name: "x", segmentSize: 8192), Self.object(b, name: "y")],
       target: .init(name: "other"))
-    let swapped = try TransferManifest(objects: [Self.object(b), Self.object(a)])
+    let swapped = try TransferManifest(objects: [Self.object(b, name: "b.bin"), Self.object(a)])
     var changed = a
     changed[100] ^= 1
-    let other = try TransferManifest(objects: [Self.object(changed), Self.object(b)])
+    let other = try TransferManifest(objects: [Self.object(changed), Self.object(b, name: "b.bin")])
     #expect(both.transferID == renamed.transferID)
     #expect(Set([both, swapped, other].map(\.transferID)).count == 3)
     let text = "bluehaul transfer 1\n5000 \(both.objects[0].sha256.hex)\n6000 \(both.objects[1].sha256.hex)\n"

@@ -171,6 +171,37 @@ struct DirectoryStorageTests {
     #expect(folder.contents("fw.bin") == bytes)
   }
 
+  @Test(
+    "what is no file and comes there while the object is received stays, and so does the part",
+    arguments: [OutputFileTests.Intruder.link, .fifo, .folder], [false, true])
+  func replacePolicyLate(intruder: OutputFileTests.Intruder, isLast: Bool) throws {
+    let folder = TemporaryFolder()
+    let outside = try folder.write(pattern(700), "outside")
+    let final = folder.path("in/fw.bin")
+    // At the last moment: between the look at what is there and the exchange of names.
+    let operations = SwappingOperations(.exchange) {
+      intruder.come(final, outside)
+    }
+    try FileManager.default.createDirectory(atPath: folder.path("in"), withIntermediateDirectories: true)
+    try folder.write(Data("mine".utf8), "in/fw.bin")
+    let storage = try DirectoryStorage(
+      path: folder.path("in"), policy: .init(existingFile: .replace), operations: operations)
+    let part = try storage.part(ReceivedObject(bytes))
+    try part.receive(bytes)
+    if !isLast { intruder.come(final, outside) }
+    // Without that moment: what is there by then is seen, and no names are exchanged.
+    let error = #expect(throws: TransferError.self) { try part.commit(verified: part.digest()) }
+    #expect(error?.code == .nameTaken)
+    #expect(SystemFileOperations().kind(final) == intruder.kind)
+    #expect(folder.contents("outside") == pattern(700))
+    part.close()
+    try FileManager.default.removeItem(atPath: final)
+    let again = try storage.part(ReceivedObject(bytes))
+    #expect(again.durableOffset == UInt64(bytes.count))
+    _ = try again.commit(verified: again.digest())
+    #expect(folder.contents("in/fw.bin") == bytes)
+  }
+
   @Test("the object gets the first number that is free; the same bytes are found under their number")
   func numberPolicy() throws {
     let folder = TemporaryFolder()
@@ -238,7 +269,7 @@ struct DirectoryStorageTests {
     for name in ["in", "elsewhere"] {
       try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: true)
     }
-    let operations = SwappingOperations(swapped: folder.path("in")) {
+    let operations = SwappingOperations(.opened(folder.path("in"))) {
       try? FileManager.default.moveItem(atPath: folder.path("in"), toPath: folder.path("moved"))
       try? FileManager.default.createSymbolicLink(
         atPath: folder.path("in"), withDestinationPath: folder.path("elsewhere"))

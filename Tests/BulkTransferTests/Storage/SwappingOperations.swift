@@ -1,23 +1,33 @@
 import Foundation
+import Locking
 import SystemCalls
 
 @testable import BulkTransfer
 
-/// The file system of this machine, in which somebody changes something at the worst moment: right after one path was opened.
+/// The file system of this machine, in which somebody changes something at the worst moment.
 final class SwappingOperations: FileOperations {
-  private let base = SystemFileOperations()
-  private let swapped: String
-  private let swap: @Sendable () -> Void
+  /// When it is changed.
+  enum Moment: Sendable {
+    /// Right after a path was opened whose end is this.
+    case opened(String)
+    /// Right before two names are exchanged for the first time.
+    case exchange
+  }
 
-  /// Does `swap` after each opening of the path `swapped`.
-  init(swapped: String, _ swap: @escaping @Sendable () -> Void) {
-    self.swapped = swapped
+  private let base = SystemFileOperations()
+  private let moment: Moment
+  private let swap: @Sendable () -> Void
+  private let hasExchanged = PosixMutex(false)
+
+  /// Does `swap` each time at a moment.
+  init(_ moment: Moment, _ swap: @escaping @Sendable () -> Void) {
+    self.moment = moment
     self.swap = swap
   }
 
   func open(_ name: String, in directory: Int32?, flags: Int32, mode: UInt32) throws(SystemError) -> Int32 {
     let descriptor = try base.open(name, in: directory, flags: flags, mode: mode)
-    if name == swapped { swap() }
+    if case .opened(let end) = moment, name.hasSuffix(end) { swap() }
     return descriptor
   }
 
@@ -43,6 +53,18 @@ final class SwappingOperations: FileOperations {
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     try base.rename(name, to: newName, in: directory)
   }
+  func renameExclusively(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
+    try base.renameExclusively(name, to: newName, in: directory)
+  }
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {
+    let isFirst = hasExchanged.withLock { hasExchanged in
+      defer { hasExchanged = true }
+      return !hasExchanged
+    }
+    if isFirst, case .exchange = moment { swap() }
+    try base.exchange(name, with: other, in: directory)
+  }
+  func target(ofLink path: String) throws(SystemError) -> String { try base.target(ofLink: path) }
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     try base.link(name, to: newName, in: directory)
   }

@@ -201,6 +201,26 @@ final class VolatileFileSystem: FileOperations {
     }
   }
 
+  func renameExclusively(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
+    try change("renameat2") { state throws(SystemError) in
+      guard let inode = state.names[name] else { throw SystemError("renameat2", ENOENT) }
+      guard state.names[newName] == nil else { throw SystemError("renameat2", EEXIST) }
+      state.names[newName] = inode
+      state.names[name] = nil
+    }
+  }
+
+  func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError) {
+    try change("renameat2") { state throws(SystemError) in
+      guard let first = state.names[name], let second = state.names[other] else {
+        throw SystemError("renameat2", ENOENT)
+      }
+      (state.names[name], state.names[other]) = (second, first)
+    }
+  }
+
+  func target(ofLink path: String) throws(SystemError) -> String { throw SystemError("readlink", EINVAL) }
+
   func link(_ name: String, to newName: String, in directory: Int32) throws(SystemError) {
     try change("linkat") { state throws(SystemError) in
       guard let inode = state.names[name] else { throw SystemError("linkat", ENOENT) }
