@@ -106,6 +106,33 @@ extension WholeRuns {
       #expect(push.errors.contains("nobody"))
     }
 
+    @Test(
+      "a push that was turned away leaves no journal, and an earlier one as it was", arguments: [false, true])
+    func turnedAway(isBegun: Bool) async throws {
+      let bench = try Bench()
+      let file = try bench.file("fw.bin", size: 4 << 20)
+      if isBegun {
+        let receiver = await bench.receiver()
+        let push = await bench.run(["push", file, "--to", "bench-1"], interruptedAt: 300_000)
+        #expect(push.code == .interrupted)
+        _ = await receiver.stop()
+      }
+      let before = await bench.run("status", "--json")
+      try FileManager.default.createDirectory(
+        atPath: "\(bench.folder)/in", withIntermediateDirectories: true)
+      try Data("another one".utf8).write(to: URL(filePath: "\(bench.folder)/in/fw.bin"))
+      let receiver = await bench.receiver()
+      let push = await bench.run("push", file, "--to", "bench-1")
+      #expect(push.code == .refused, "\(push.errors)")
+      let status = await bench.run("status")
+      #expect(status.output.contains("nothing is unfinished") == !isBegun, "\(status.output)")
+      if isBegun {
+        let confirmed = try #require(before.output.firstMatch(of: /"confirmed":[1-9][0-9]*,/)).output
+        #expect(await bench.run("status", "--json").output.contains(confirmed))
+      }
+      _ = await receiver.stop()
+    }
+
     @Test func existingFilesFollowThePolicy() async throws {
       for (policy, code, names) in [
         ("refuse", ExitCode.refused, ["fw.bin"]), ("replace", .success, ["fw.bin"]),

@@ -138,7 +138,7 @@ extension WholeRuns {
       #expect(place.received == place.image)
     }
 
-    @Test(arguments: [SIGINT, SIGTERM])
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
     func anInterruptSaysHowToGoOn(signal: Int32) async throws {
       let place = try Place()
       let receiver = try await place.receiver()

@@ -42,6 +42,6 @@ public struct ExitCode: RawRepresentable, Hashable, Sendable {
       .localStorage,
       "A local disk is full or failing, stored state is damaged, or this process may open too few files."
     ),
-    (.interrupted, "Interrupted by Ctrl-C or SIGTERM. A transfer that had begun can be resumed."),
+    (.interrupted, "Interrupted by Ctrl-C, SIGTERM or SIGHUP. A transfer that had begun can be resumed."),
   ]
 }

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import Locking
 
-/// SIGINT and SIGTERM: the first asks the running command to end in order, the second ends the process at once.
+/// SIGINT, SIGTERM and SIGHUP: the first asks the running command to end in order, the second ends the process at once.
 ///
 /// The signals keep their default action: a dispatch source on Linux sees nothing of an ignored signal.
 public final class Interrupts: Sendable {
@@ -17,11 +17,11 @@ public final class Interrupts: Sendable {
   /// Makes one that is told of signals by ``raise()``; `exit` ends the process.
   public init(exit: @escaping @Sendable () -> Void) { self.exit = exit }
 
-  /// Listens to the signals of this process, for the rest of its life.
+  /// Listens to the signals of this process, for the rest of its life. One that is ignored when it starts, as SIGHUP is by nohup(1), stays so.
   public static func ofProcess() -> Interrupts {
     let interrupts = Interrupts(exit: { _exit(ExitCode.interrupted.rawValue) })
     let queue = DispatchQueue(label: "bluehaul.signals")
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
       let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
       // The handler holds the source: it lives as long as the process.
       source.setEventHandler {

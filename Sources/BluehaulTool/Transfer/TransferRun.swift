@@ -32,16 +32,22 @@ struct TransferRun {
     if !options.restarts { options.coding = journal.earlier.flatMap { CodingStanding(facts: $0.link) } }
     let before = options.restarts ? [] : journal.earlier?.objects.map(\.confirmed) ?? []
     let confirmed = PosixMutex(before.reduce(0, Amounts.sum))
-    let push = try PushOperation(
-      plan.objects(compression: coding.compression, base: coding.base?.image.source),
-      transferID: plan.manifest.transferID, to: device.linkTarget(on: radio),
-      options: options,
-      record: { [own = facts] durable, facts in
-        let all = durable + before.dropFirst(durable.count)
-        confirmed.withLock { $0 = all.reduce(0, Amounts.sum) }
-        journal.note(durable: durable, facts: facts.merging(own) { $1 })
-      }, memory: KnownDevices(directory: folder), managerOptions: [CBManagerOptionRadioKey: radio],
-      clock: RadioTime(radio.clock))
+    let push: PushOperation
+    do throws(TransferError) {
+      push = try PushOperation(
+        plan.objects(compression: coding.compression, base: coding.base?.image.source),
+        transferID: plan.manifest.transferID, to: device.linkTarget(on: radio),
+        options: options,
+        record: { [own = facts] durable, facts in
+          let all = durable + before.dropFirst(durable.count)
+          confirmed.withLock { $0 = all.reduce(0, Amounts.sum) }
+          journal.note(durable: durable, facts: facts.merging(own) { $1 })
+        }, memory: KnownDevices(directory: folder), managerOptions: [CBManagerOptionRadioKey: radio],
+        clock: RadioTime(radio.clock))
+    } catch {
+      end(journal, error, printer)
+      throw error
+    }
     do throws(TransferError) {
       let view = TransferView(
         plan.manifest, base: coding.base?.path, insists: coding.compression == .always)

@@ -9,6 +9,8 @@ public final class PushJournal: Sendable {
     var record: TransferRecord
     /// The first failure to write; told once, when the push has ended.
     var failure: TransferError?
+    /// Whether there is something to go on with: an earlier record, or an object of which the device has said where it stands.
+    var hasBegun: Bool
   }
 
   /// What was recorded by an earlier attempt.
@@ -51,13 +53,14 @@ public final class PushJournal: Sendable {
       link: (earlier?.link ?? [:]).merging(facts) { $1 })
     self.claim = claim
     self.earlier = earlier
-    state = PosixMutex(State(record: record))
+    state = PosixMutex(State(record: record, hasBegun: earlier != nil))
     try claim.save(record)
   }
 
   /// Notes what the device calls durable; for ``PushOperation``'s `record`.
   public func note(durable: [UInt64], facts: [String: String], date: Date = Date()) {
     state.withLock { state in
+      if !durable.isEmpty { state.hasBegun = true }
       for (index, offset) in durable.enumerated() where state.record.objects.indices.contains(index) {
         state.record.objects[index].confirmed = min(offset, state.record.objects[index].size)
       }
@@ -66,11 +69,13 @@ public final class PushJournal: Sendable {
     }
   }
 
-  /// Ends the journal's part: the record goes where the push was a success, else it says why the push ended.
+  /// Ends the journal's part: the record goes where the push was a success, else it says why the push ended. A push that was turned away before
+  /// anything had begun leaves no record either: there is nothing to go on with.
   ///
   /// - Throws: the first failure to write the record, if there was one.
   public func end(_ error: TransferError?, date: Date = Date()) throws(TransferError) {
     if let error {
+      guard error.canGoOnUnbegun || state.withLock({ $0.hasBegun }) else { return try claim.complete() }
       let failure: TransferError? = state.withLock { state in
         state.record.lastError = TransferRecord.Failure(error)
         save(&state, date)
@@ -95,4 +100,11 @@ public final class PushJournal: Sendable {
 
 extension Array {
   fileprivate subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+}
+
+extension TransferError {
+  /// Whether the same push may do better with nothing changed, so that its record is kept though nothing has begun: nobody has turned it away.
+  fileprivate var canGoOnUnbegun: Bool {
+    [.cancelled, .disconnected, .timedOut, .deviceNotFound, .radioUnavailable].contains(code)
+  }
 }

@@ -23,6 +23,12 @@ struct FileExamination {
           "a range of addresses is for Intel HEX files, \(name) is \(inspection.format.title)",
           advice: "leave it out")
       }
+      if let size = image?.size, size > TransferManifest.Object.largestSize {
+        throw TransferError(
+          .unusableFile,
+          "\(name) holds \(size) bytes to be sent, more than the \(TransferManifest.Object.largestSize) of the largest object",
+          advice: "send it in parts")
+      }
       inspection.imageSize = image?.size
     } catch {
       // That the file cannot be read any more is no property of its contents.

@@ -38,6 +38,7 @@ struct JSONReader {
     }
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let body = text.starts(with: mark) ? text.dropFirst(mark.count) : text
+    try JSONGrammar.check(body, document: document)
     do {
       return try JSONDecoder().decode(Document<Content>.self, from: Data(body)).content
     } catch let error as TransferError {

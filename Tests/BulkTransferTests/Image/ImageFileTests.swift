@@ -57,6 +57,20 @@ struct ImageFileTests {
     ]
   }
 
+  @Test("a file beyond the largest object is refused by its size, unread")
+  func tooLarge() throws {
+    let folder = TemporaryFolder()
+    let path = try folder.write(Data([1]), "sparse")
+    // Where the file system holds no such file, there is none to be refused.
+    try #require(unsafe truncate(path, off_t(TransferManifest.Object.largestSize) + 1) == 0 || errno == EFBIG)
+    guard try FileSource(path: path).size > 1 else { return }
+    for options in [ImageFile.Options(), ImageFile.Options(treatsAsRaw: true)] {
+      let error = #expect(throws: TransferError.self) { try ImageFile(path: path, options: options) }
+      #expect(error?.code == .unusableFile)
+      #expect(error?.message.contains("\(TransferManifest.Object.largestSize)") == true)
+    }
+  }
+
   @Test("there is a sample of each format")
   func complete() throws {
     #expect(try Self.samples().map(\.format) == ImageFormat.allCases)

@@ -30,6 +30,32 @@ struct TransferJournalTests {
     #expect(try TransferRecord(decoding: Data(shown.utf8)) == record)
   }
 
+  @Test(
+    "a push leaves a record where something has begun, or where nobody has turned it away",
+    arguments: [
+      (TransferError.Code.refused, false), (.deviceStorage, false), (.locked, false),
+      (.invalidArgument, false),
+      (.cancelled, true), (.disconnected, true), (.timedOut, true), (.deviceNotFound, true),
+    ])
+  func turnedAway(code: TransferError.Code, isKept: Bool) throws {
+    let folder = TemporaryFolder()
+    let file = try folder.write(pattern(1000), "fw.bin")
+    let plan = try PushPlan(TransferManifest(objects: [ImageFile(path: file).describe()]))
+    let journal = TransferJournal(directory: folder.path("state"))
+    func push(_ durable: [UInt64]?) throws {
+      let push = try PushJournal(plan, device: .init(name: "d"), in: journal, folder: folder.path)
+      // As at the end of a push whose device has not said anything.
+      push.note(durable: durable ?? [], facts: [:])
+      try push.end(TransferError(code, "no"))
+    }
+    try push(nil)
+    #expect(try journal.entries().count == (isKept ? 1 : 0))
+    if !isKept { #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("state")) == []) }
+    try push([0])
+    try push(nil)
+    #expect(try journal.entries().count == 1)
+  }
+
   @Test("a record outlives its claim, and is gone once completed")
   func life() throws {
     let folder = TemporaryFolder()

@@ -158,6 +158,9 @@ struct TransferManifestTests {
       ("\"name\": \"bench-1\"", "\"name\": \"\"", "target is not valid"),
       ("\"target\": {", "\"target\": 1, \"x\": {", "target is not an object"),
       ("04:30:00Z", "04:30", "created is no time"),
+      ("\"version\": 1", "\"version\": 1, \"version\": 1", "version is there twice"),
+      ("\"version\": 1", "\"version\": 1, \"vers\\u0069on\": 2", "version is there twice"),
+      ("\"size\": 9", "\"size\": 9, \"size\": 9", "objects[0].size is there twice"),
     ])
   func faults(old: String, new: String, message: String) throws {
     let text = String(decoding: try Self.documented().encoded(), as: UTF8.self)
@@ -178,6 +181,33 @@ struct TransferManifestTests {
       let error = #expect(throws: TransferError.self) { try TransferManifest(decoding: text.prefix(count)) }
       #expect(error?.code == .damagedState)
     }
+  }
+
+  @Test(
+    "what is no JSON by the letter is refused, whatever a decoder would take",
+    arguments: [
+      ("g5IG4w==\"", "g5IG4w==\","), ("\"size\": 9", "\"size\": 09"), ("\"size\": 9", "\"size\": +9"),
+      ("\"size\": 9", "\"size\": 0x9"), ("\"size\": 9", "'size': 9"), ("\"size\": 9", "\"size\": 9 // nine"),
+      ("fw.bin\"", "fw\t.bin\""), ("fw.bin\"", "fw\\x41.bin\""), ("\"version\": 1,", "\"version\": 1,,"),
+      ("\"size\": 9", "\"x\": \(String(repeating: "[", count: 10_000)), \"size\": 9"),
+    ])
+  func grammar(old: String, new: String) throws {
+    let text = String(decoding: try Self.documented().encoded(), as: UTF8.self)
+    #expect(text.contains(old))
+    let error = #expect(throws: TransferError.self) {
+      try TransferManifest(decoding: Data(text.replacing(old, with: new).utf8))
+    }
+    #expect(error?.code == .damagedState)
+  }
+
+  @Test(
+    "a text in another encoding is refused", arguments: [String.Encoding.utf16, .utf16LittleEndian, .utf32])
+  func encoding(_ encoding: String.Encoding) throws {
+    let text = String(decoding: try Self.documented().encoded(), as: UTF8.self)
+    let error = #expect(throws: TransferError.self) {
+      try TransferManifest(decoding: #require(text.data(using: encoding)))
+    }
+    #expect(error?.code == .damagedState && error?.message.contains("UTF-8") == true)
   }
 
   @Test(
