@@ -86,6 +86,24 @@ import Testing
     }
   }
 
+  @Test("what is read for long is told of before, can be interrupted, and is not mixed with a manifest")
+  func longReading() async throws {
+    try await withFolder { folder in
+      let file = "\(folder)/large.bin"
+      try write([1], file)
+      try #require(unsafe truncate(file, 1 << 30) == 0)
+      let interrupts = Interrupts(exit: {})
+      let output = MemorySink { text in
+        if text.contains("\"reading\""), !interrupts.happened { interrupts.raise() }
+      }
+      let run = await ToolRun(["inspect", file, "--json"], output: output, interrupts: interrupts)
+      #expect(run.code == .interrupted, "\(run.errors)")
+      try Documentation.check(run.lines)
+      let manifest = await ToolRun("manifest", "create", file, "--segment", "1MiB")
+      #expect(try TransferManifest(decoding: Data(manifest.output.utf8)).totalSize == 1 << 30)
+    }
+  }
+
   @Test("two files that would be one at the receiver are refused, and nothing is begun")
   func namesTwice() async throws {
     try await withFolder { folder in

@@ -77,6 +77,20 @@ extension WholeRuns {
       #expect(await tool.ending() == .exit(130))
     }
 
+    @Test func aHangUpIsIgnoredWhereItWasIgnoredBefore() async throws {
+      let folder = TemporaryFolder()
+      let file = try folder.write(Data(0..<100), "fw.bin")
+      let radio = ["--radio", "virtual:\(folder.path("air"))"]
+      let receiver = try limited(
+        "trap '' HUP", ["receive", "--json", "--once", "--name", "x", "--into", folder.path("in")] + radio)
+      #expect(await receiver.line { $0.contains("\"ready\"") } != nil)
+      receiver.send(signal: SIGHUP)
+      let push = try ToolProcess(
+        ["push", file, "--to", "x"] + radio, environment: ["XDG_STATE_HOME": folder.path("state")])
+      #expect(await push.ending() == .exit(0), "\(push.errors())")
+      #expect(await receiver.ending() == .exit(0), "\(receiver.errors())")
+    }
+
     @Test func outputThatCannotBeWrittenIsAnError() async throws {
       let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
       let tool = try ToolProcess(["help"], output: full)

@@ -164,7 +164,7 @@ package final class ChildProcess: Sendable {
     unsafe sigemptyset(&none)
     var defaults = sigset_t()
     unsafe sigemptyset(&defaults)
-    for signal in [SIGINT, SIGTERM, SIGPIPE] { unsafe sigaddset(&defaults, signal) }
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] { unsafe sigaddset(&defaults, signal) }
     unsafe posix_spawnattr_setsigmask(&attributes, &none)
     unsafe posix_spawnattr_setsigdefault(&attributes, &defaults)
     unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))

@@ -30,7 +30,9 @@ enum InspectCommand {
     for path in invocation.arguments.all(file) {
       let inspection = try ImageFile.inspect(path: path, options: options)
       var object: TransferManifest.Object?
-      if inspection.obstacle == nil { object = try ImageFile(path: path, options: options).describe() }
+      if inspection.obstacle == nil {
+        object = try invocation.describe(ImageFile(path: path, options: options))
+      }
       invocation.printer.show(.inspected(inspection, object))
       // Whatever is in the way, it is the file's matter here.
       if let obstacle = inspection.obstacle {

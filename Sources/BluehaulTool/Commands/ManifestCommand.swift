@@ -60,7 +60,10 @@ enum ManifestCommand {
       }
       let image = try ImageFile(path: path, options: TransferOptions.image(arguments))
       objects.append(
-        try image.describe(path: relative(absolute(path), to: home), segmentSize: arguments[segment]))
+        // Without a file of its own, the manifest is all of the output.
+        try invocation.describe(
+          image, path: relative(absolute(path), to: home), segmentSize: arguments[segment],
+          isTold: file != nil))
     }
     // Whole seconds, as it is written.
     let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))

@@ -85,8 +85,9 @@ struct PushCommand {
       throw UsageError("--name is for one file, not for \(files.count)", command: "bluehaul push")
     }
     let objects = try files.map { path in
-      try ImageFile(path: path, options: TransferOptions.image(arguments)).describe(
-        name: arguments[Self.name], path: ManifestCommand.absolute(path))
+      try invocation.describe(
+        ImageFile(path: path, options: TransferOptions.image(arguments)), name: arguments[Self.name],
+        path: ManifestCommand.absolute(path))
     }
     return (try TransferManifest(objects: objects), "")
   }

@@ -92,8 +92,8 @@ struct ResumeCommand {
     _ object: TransferRecord.Object, of record: TransferRecord
   ) throws(TransferError) -> TransferManifest.Object {
     let options = ImageFile.Options(treatsAsRaw: object.format == .raw, range: object.range)
-    let found = try ImageFile(path: object.path, options: options).describe(
-      name: object.name, path: object.path)
+    let found = try invocation.describe(
+      ImageFile(path: object.path, options: options), name: object.name, path: object.path)
     guard found.sha256 == object.sha256, found.size == object.size else {
       throw TransferError(
         .unusableFile,
