@@ -15,7 +15,7 @@ package struct SampleImage {
   package static let defaultSeed: UInt64 = 0x5EED
 
   private var random: SampleRandom
-  private var body = Data()
+  private var body: [UInt8] = []
   private var functions: [Int] = []
 
   /// The whole image, `size` bytes with header and trailer.
@@ -25,19 +25,19 @@ package struct SampleImage {
     let trailer = 4 + 4 + SHA256Digest.byteCount
     var image = SampleImage(random: SampleRandom(state: seed))
     image.write(bytes: max(4096, size) - headerSize - trailer)
-    var data = header(imageSize: image.body.count)
+    var data = Data(header(imageSize: image.body.count))
     data += image.body
     let digest = try SHA256Hasher.digest(of: data)
-    data.append(littleEndian: UInt16(0x6907))  // IMAGE_TLV_INFO_MAGIC
-    data.append(littleEndian: UInt16(trailer))
-    data.append(littleEndian: UInt16(0x10))  // IMAGE_TLV_SHA256
-    data.append(littleEndian: UInt16(SHA256Digest.byteCount))
-    data += digest.data
-    return data
+    var end: [UInt8] = []
+    end.append(littleEndian: UInt16(0x6907))  // IMAGE_TLV_INFO_MAGIC
+    end.append(littleEndian: UInt16(trailer))
+    end.append(littleEndian: UInt16(0x10))  // IMAGE_TLV_SHA256
+    end.append(littleEndian: UInt16(SHA256Digest.byteCount))
+    return data + end + digest.data
   }
 
-  private static func header(imageSize: Int) -> Data {
-    var header = Data()
+  private static func header(imageSize: Int) -> [UInt8] {
+    var header: [UInt8] = []
     header.append(littleEndian: UInt32(0x96F3_B83D))  // IMAGE_MAGIC
     header.append(littleEndian: UInt32(0))  // load address: runs where it is
     header.append(littleEndian: UInt16(headerSize))
@@ -47,7 +47,7 @@ package struct SampleImage {
     header += [1, 4]  // version 1.4.2+1107
     header.append(littleEndian: UInt16(2))
     header.append(littleEndian: UInt32(1107))
-    header += Data(count: headerSize - header.count)
+    header += repeatElement(0, count: headerSize - header.count)
     return header
   }
 
@@ -59,9 +59,9 @@ package struct SampleImage {
     while body.count < size * 8 / 10 { writeMessage() }
     while body.count < size * 96 / 100 { writeTable() }
     let end = min(size, (body.count + 4095) / 4096 * 4096)
-    body += Data(repeating: 0xFF, count: max(0, end - body.count))
+    body += repeatElement(0xFF, count: max(0, end - body.count))
     while body.count < size { writeTable() }
-    body = body.prefix(size)
+    body.removeLast(body.count - size)
   }
 
   /// Stack pointer, reset and exceptions, then a table of interrupts that mostly go to one handler.
@@ -119,8 +119,8 @@ package struct SampleImage {
     let message =
       "\(parts[random.below(parts.count)])\(random.below(8)): \(verbs[random.below(verbs.count)])"
       + ["", " (%d)", ", state 0x%02x", " after %u ms"][random.below(4)]
-    body += Data(message.utf8) + [0]
-    body += Data(count: (4 - body.count % 4) % 4)
+    body += message.utf8
+    body += repeatElement(0, count: 4 - body.count % 4)
   }
 
   /// Calibration values: slowly rising, with noise in the low byte.
@@ -149,10 +149,14 @@ private struct SampleRandom {
   mutating func short(_ limit: Int) -> UInt16 { UInt16(truncatingIfNeeded: below(limit)) }
 }
 
-extension Data {
-  fileprivate mutating func append(littleEndian value: some FixedWidthInteger) {
-    for shift in stride(from: 0, to: value.bitWidth, by: 8) {
-      append(UInt8(truncatingIfNeeded: value >> shift))
-    }
+extension [UInt8] {
+  fileprivate mutating func append(littleEndian value: UInt16) {
+    append(UInt8(truncatingIfNeeded: value))
+    append(UInt8(truncatingIfNeeded: value >> 8))
+  }
+
+  fileprivate mutating func append(littleEndian value: UInt32) {
+    append(littleEndian: UInt16(truncatingIfNeeded: value))
+    append(littleEndian: UInt16(truncatingIfNeeded: value >> 16))
   }
 }
