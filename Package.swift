@@ -228,5 +228,11 @@ for name in [
   ]
 #endif
 
+// Where only what tests do in their own process counts, as for a sanitizer, nothing is built that runs other programs or the virtual machine.
+if Context.environment["IN_PROCESS_TESTS_ONLY"] != nil {
+  let others: Set = ["RealStackTests", "GuestTests", "SampleTests", "ForeignPeerTests"]
+  targets.removeAll { others.contains($0.name) }
+}
+
 let package = Package(
   name: "bluehaul", platforms: [.macOS(.v15), .iOS(.v18)], products: products, targets: targets)

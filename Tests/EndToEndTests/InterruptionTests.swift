@@ -3,6 +3,7 @@ import CoreBluetooth
 import Locking
 import Foundation
 import Radio
+import TestSupport
 import Testing
 import VirtualRadio
 
@@ -15,7 +16,7 @@ struct InterruptionTests {
     arguments: [CarrierChoice.gatt, .l2cap], [Side.sender, .device])
   func power(choice: CarrierChoice, side: Side) async throws {
     for state in [AdapterState.poweredOff, .resetting] {
-      for delay in [Duration.milliseconds(150), .milliseconds(600)] {
+      for delay in Sweep.part(of: [Duration.milliseconds(150), .milliseconds(600)]) {
         let world = try World()
         let device = try await world.startDevice()
         let contents = image(120_000)
@@ -40,7 +41,7 @@ struct InterruptionTests {
     "a link that ends while the carrier is being made is made again, also where L2CAP is demanded",
     arguments: [CarrierChoice.gatt, .l2cap])
   func endWhileLinking(choice: CarrierChoice) async throws {
-    for time in stride(from: choice == .gatt ? 200 : 400, through: 5000, by: 400) {
+    for time in stride(from: choice == .gatt ? 200 : 400, through: 5000, by: Sweep.stride(400)) {
       let world = try World(
         try LinkParameters(parsing: "interval=200"), faults: try FaultPlan(parsing: "hangup@\(time)ms"))
       let device = try await world.startDevice()

@@ -14,6 +14,11 @@ package enum Sweep {
   /// How many of `whole` to run, at least one; more than `whole` where it can go on for ever.
   package static func count(_ whole: Int) -> Int { max(Int(Double(whole) / thinning), 1) }
 
+  /// What to run of `cases`: all of them, or the first of each so many.
+  package static func part<Case>(of cases: [Case]) -> [Case] {
+    Swift.stride(from: 0, to: cases.count, by: stride(1)).map { cases[$0] }
+  }
+
   /// How far apart the steps of a sweep are that are `step` apart in a whole one.
   package static func stride(_ step: Int) -> Int { max(Int(Double(step) * thinning), 1) }
 }

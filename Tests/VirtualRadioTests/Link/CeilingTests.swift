@@ -24,7 +24,7 @@ import Testing
   /// Where 2000 events would be very many packets, fewer are simulated, and the result must be the ceiling's to the unit.
   @Test(
     "the link layer with an endless source reaches the table",
-    arguments: stride(from: 0, to: CeilingCell.all.count, by: Sweep.stride(1)).map { CeilingCell.all[$0] })
+    arguments: Sweep.part(of: CeilingCell.all))
   func linkLayerEqualsTable(_ cell: CeilingCell) {
     let perEvent = cell.parameters.connectionInterval / .microseconds(400)
     let events = min(CeilingCell.events, Int(6000 / min(perEvent, Double(cell.cap ?? 1000))))
@@ -39,20 +39,21 @@ import Testing
 
   @Test(
     "asymptotes, plain and encrypted",
-    arguments: [
-      (.le1M, .writes(mtu: 23), 27, 236.7, 226.0), (.le1M, .writes(mtu: 247), 27, 295.4, 281.8),
-      (.le1M, .writes(mtu: 185), 251, 738.3, 726.5), (.le1M, .writes(mtu: 247), 251, 790.9, 780.8),
-      (.le1M, .writes(mtu: 498), 251, 802.3, 792.0), (.le2M, .writes(mtu: 23), 27, 322.6, 312.5),
-      (.le2M, .writes(mtu: 185), 251, 1272.7, 1255.2), (.le2M, .writes(mtu: 247), 251, 1402.3, 1386.4),
-      (.le2M, .writes(mtu: 498), 251, 1422.4, 1406.2), (.le2M, .writes(mtu: 517), 251, 1266.0, 1247.6),
-      (.codedS2, .writes(mtu: 247), 251, 372.5, 368.0), (.codedS8, .writes(mtu: 247), 251, 109.6, 108.1),
-      (.le1M, .channel(mps: 247, sdu: 4096), 251, 796.3, 786.0),
-      (.le1M, .channel(mps: 247, sdu: 65535), 251, 800.2, 790.0),
-      (.le2M, .channel(mps: 247, sdu: 245), 251, 1408.0, 1392.0),
-      (.le2M, .channel(mps: 247, sdu: 65535), 251, 1418.5, 1402.3),
-      (.codedS2, .channel(mps: 247, sdu: 4096), 251, 374.6, 370.0),
-      (.codedS8, .channel(mps: 247, sdu: 4096), 251, 110.6, 109.0),
-    ] as [(PHY, CeilingCell.Carrier, Int, Double, Double)])
+    arguments: Sweep.part(
+      of: [
+        (.le1M, .writes(mtu: 23), 27, 236.7, 226.0), (.le1M, .writes(mtu: 247), 27, 295.4, 281.8),
+        (.le1M, .writes(mtu: 185), 251, 738.3, 726.5), (.le1M, .writes(mtu: 247), 251, 790.9, 780.8),
+        (.le1M, .writes(mtu: 498), 251, 802.3, 792.0), (.le2M, .writes(mtu: 23), 27, 322.6, 312.5),
+        (.le2M, .writes(mtu: 185), 251, 1272.7, 1255.2), (.le2M, .writes(mtu: 247), 251, 1402.3, 1386.4),
+        (.le2M, .writes(mtu: 498), 251, 1422.4, 1406.2), (.le2M, .writes(mtu: 517), 251, 1266.0, 1247.6),
+        (.codedS2, .writes(mtu: 247), 251, 372.5, 368.0), (.codedS8, .writes(mtu: 247), 251, 109.6, 108.1),
+        (.le1M, .channel(mps: 247, sdu: 4096), 251, 796.3, 786.0),
+        (.le1M, .channel(mps: 247, sdu: 65535), 251, 800.2, 790.0),
+        (.le2M, .channel(mps: 247, sdu: 245), 251, 1408.0, 1392.0),
+        (.le2M, .channel(mps: 247, sdu: 65535), 251, 1418.5, 1402.3),
+        (.codedS2, .channel(mps: 247, sdu: 4096), 251, 374.6, 370.0),
+        (.codedS8, .channel(mps: 247, sdu: 4096), 251, 110.6, 109.0),
+      ] as [(PHY, CeilingCell.Carrier, Int, Double, Double)]))
   func asymptotes(
     _ phy: PHY, _ carrier: CeilingCell.Carrier, _ dataLength: Int, _ plain: Double, _ encrypted: Double
   ) {
